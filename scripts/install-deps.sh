@@ -1,0 +1,42 @@
+#!/bin/sh
+# Installs the Debian packages that are missing among those named by the arguments' sets, and says which.
+#   install-deps.sh demo|test|lint ...
+# A LibTorch found through CMAKE_PREFIX_PATH takes the place of Debian's.
+set -eu
+
+torch="libtorch-dev libopenblas0-pthread"
+case ":${CMAKE_PREFIX_PATH:-}" in *[Tt]orch*) torch="" ;; esac
+build="g++ cmake ninja-build ccache pkg-config $torch"
+
+wanted=""
+for set in "$@"; do
+  case "$set" in
+    demo) wanted="$wanted $build zlib1g-dev dataset-fashion-mnist" ;;
+    test) wanted="$wanted $build zlib1g-dev libgtest-dev nlohmann-json3-dev" ;;
+    lint) wanted="$wanted clang-format clang-tidy" ;;
+    *) echo "install-deps.sh: unknown set '$set'; use demo, test or lint" >&2; exit 2 ;;
+  esac
+done
+
+missing=""
+for package in $wanted; do
+  dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' && continue
+  case " $missing " in *" $package "*) ;; *) missing="$missing $package" ;; esac
+done
+[ -n "$missing" ] || exit 0
+
+if ! command -v apt-get >/dev/null; then
+  echo "install-deps.sh: not a Debian system; please install the equivalents of:$missing" >&2
+  exit 2
+fi
+sudo=""
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "install-deps.sh: not root and no sudo; please run: apt-get install$missing" >&2
+    exit 2
+  fi
+  sudo="sudo"
+fi
+echo "Installing Debian packages:$missing"
+$sudo apt-get update -qq
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >/dev/null
