@@ -1,0 +1,82 @@
+#pragma once
+
+#include <sgdph/detail/fields.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sgdph {
+
+/// What all our optimizers share and LibTorch 1.13's do not have: every option of every group is validated, a parameter
+/// stands in one group only, and an archive restores *everything*, options included. Loading checks the whole archive
+/// before it changes anything.
+class OptimizerBase : public torch::optim::Optimizer {
+ public:
+  /// As LibTorch's: the closure clears the gradients, computes the loss, runs backward and returns the loss.
+  at::Tensor step(LossClosure closure = nullptr) final;
+
+  /// Validates the group against the optimizer before it is added.
+  void add_param_group(const torch::optim::OptimizerParamGroup& group);
+
+  void save(torch::serialize::OutputArchive& archive) const override;
+  void load(torch::serialize::InputArchive& archive) override;
+
+ protected:
+  OptimizerBase(
+      const char* name, std::vector<torch::optim::OptimizerParamGroup> groups,
+      std::unique_ptr<torch::optim::OptimizerOptions> defaults);
+
+  /// One update of the parameters, called without gradient recording and after `check`.
+  virtual void update() = 0;
+  virtual std::unique_ptr<torch::optim::OptimizerParamState> make_state() const = 0;
+
+  /// What belongs to no single parameter: a copy to save or to load into, and the return of a loaded one.
+  virtual std::unique_ptr<detail::Fields> progress() const { return nullptr; }
+  virtual void set_progress(detail::Fields&) {}
+  /// Refuses loaded progress that does not fit this optimizer, before anything is changed.
+  virtual void check_progress(const detail::Fields&) const {}
+
+  /// Refuses groups that do not go together; called with `defaults` first, then the options of every group.
+  virtual void check_together(const std::vector<const torch::optim::OptimizerOptions*>&) const {}
+  /// Called when groups or parameters have been added, and after loading.
+  virtual void groups_changed() {}
+
+  /// Validates all options and the set of parameters. Derived constructors call it; so does every step, because options
+  /// are open to change through `param_groups()` and `torch::optim::Optimizer::add_param_group` is not virtual.
+  void check();
+
+  const std::string& name() const noexcept { return name_; }
+
+  /// Calls `visit(options, parameter)` for every parameter that has a gradient.
+  template <class Options, class Visit>
+  void for_each_gradient(Visit&& visit) {
+    for (auto& group : param_groups_) {
+      const auto& options = static_cast<const Options&>(group.options());
+      for (auto& parameter : group.params()) {
+        if (parameter.grad().defined()) visit(options, parameter);
+      }
+    }
+  }
+
+  /// The state of a parameter, made when absent.
+  template <class State>
+  State& state_of(const at::Tensor& parameter) {
+    return static_cast<State&>(find_or_make_state(parameter));
+  }
+  /// The state of a parameter, or null.
+  template <class State>
+  const State* find_state_of(const at::Tensor& parameter) const {
+    return static_cast<const State*>(find_state(parameter));
+  }
+
+ private:
+  torch::optim::OptimizerParamState& find_or_make_state(const at::Tensor& parameter);
+  const torch::optim::OptimizerParamState* find_state(const at::Tensor& parameter) const;
+  void check_groups(const std::vector<torch::optim::OptimizerParamGroup>& groups) const;
+
+  std::string name_;
+  std::vector<const at::TensorImpl*> known_parameters_;  ///< at the last check, to notice additions
+};
+
+}  // namespace sgdph

@@ -1,0 +1,250 @@
+#include <sgdph/optimizer.h>
+
+#include <sgdph/detail/fields.h>
+
+#include "detail/state_key.h"
+
+#include <torch/serialize/archive.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <typeinfo>
+#include <unordered_set>
+
+namespace sgdph {
+namespace {
+
+using torch::optim::OptimizerOptions;
+using torch::optim::OptimizerParamGroup;
+using torch::optim::OptimizerParamState;
+
+constexpr int64_t kArchiveFormat = 1;
+
+const detail::CheckedOptions& checked(const OptimizerOptions& options) {
+  return dynamic_cast<const detail::CheckedOptions&>(options);
+}
+
+detail::Fields& fields(OptimizerOptions& options) {
+  return dynamic_cast<detail::Fields&>(options);
+}
+
+detail::Fields& fields(OptimizerParamState& state) {
+  return dynamic_cast<detail::Fields&>(state);
+}
+
+/// Refuses a state tensor that does not have its parameter's shape, and brings it to the parameter's device and type.
+class FitToParameter final : public detail::FieldVisitor {
+ public:
+  FitToParameter(const std::string& where, const at::Tensor& parameter) : where_(where), parameter_(parameter) {}
+
+  void operator()(const char* name, at::Tensor& value) override {
+    if (!value.defined()) return;
+    TORCH_CHECK(
+        value.sizes() == parameter_.sizes(), where_, ": the archive's ", name, " has shape ", value.sizes(),
+        ", the parameter ", parameter_.sizes(), "; construct the optimizer on the model it was saved with");
+    value = value.to(parameter_.device(), parameter_.scalar_type());
+  }
+  void operator()(const char*, bool&) override {}
+  void operator()(const char*, int64_t&) override {}
+  void operator()(const char*, double&) override {}
+  void operator()(const char*, std::string&) override {}
+  void operator()(const char*, std::vector<int64_t>&) override {}
+  void operator()(const char*, std::vector<double>&) override {}
+
+ private:
+  const std::string& where_;
+  const at::Tensor& parameter_;
+};
+
+template <class T>
+T read(torch::serialize::InputArchive& archive, const std::string& key, const std::string& name) {
+  c10::IValue value;
+  TORCH_CHECK(archive.try_read(key, value), name, ": the archive lacks '", key, "'");
+  return value.to<T>();
+}
+
+torch::serialize::InputArchive read_archive(
+    torch::serialize::InputArchive& archive, const std::string& key, const std::string& name) {
+  torch::serialize::InputArchive inner;
+  TORCH_CHECK(archive.try_read(key, inner), name, ": the archive lacks '", key, "'");
+  return inner;
+}
+
+template <class Object>
+void write_archive(torch::serialize::OutputArchive& archive, const std::string& key, const Object& object) {
+  torch::serialize::OutputArchive inner(archive.compilation_unit());
+  object.save(inner);
+  archive.write(key, inner);
+}
+
+std::string group_name(const std::string& optimizer, size_t group) {
+  return optimizer + ", group " + std::to_string(group);
+}
+
+}  // namespace
+
+OptimizerBase::OptimizerBase(
+    const char* name, std::vector<OptimizerParamGroup> groups, std::unique_ptr<OptimizerOptions> defaults)
+    : Optimizer(std::move(groups), std::move(defaults)), name_(name) {}
+
+at::Tensor OptimizerBase::step(LossClosure closure) {
+  at::Tensor loss;
+  if (closure) {
+    at::AutoGradMode enable_grad(true);
+    loss = closure();
+  }
+  torch::NoGradGuard no_grad;
+  check();
+  update();
+  return loss;
+}
+
+void OptimizerBase::add_param_group(const OptimizerParamGroup& group) {
+  auto groups = param_groups_;
+  groups.push_back(group);
+  if (!group.has_options()) groups.back().set_options(defaults_->clone());
+  check_groups(groups);
+  Optimizer::add_param_group(group);
+  check();
+}
+
+void OptimizerBase::check() {
+  std::vector<const at::TensorImpl*> parameters;
+  for (const auto& group : param_groups_) {
+    for (const auto& parameter : group.params()) parameters.push_back(parameter.unsafeGetTensorImpl());
+  }
+  check_groups(param_groups_);
+  if (parameters != known_parameters_) {
+    known_parameters_ = std::move(parameters);
+    groups_changed();
+  }
+}
+
+void OptimizerBase::check_groups(const std::vector<OptimizerParamGroup>& groups) const {
+  checked(*defaults_).check(name_ + ", defaults");
+  std::vector<const OptimizerOptions*> all{defaults_.get()};
+  std::unordered_set<const at::TensorImpl*> seen;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const auto& options = groups[i].options();
+    TORCH_CHECK(
+        typeid(options) == typeid(*defaults_), group_name(name_, i), ": its options are of another optimizer; give it ",
+        name_, "Options");
+    checked(options).check(group_name(name_, i));
+    all.push_back(&options);
+    for (size_t j = 0; j < groups[i].params().size(); ++j) {
+      TORCH_CHECK(
+          seen.insert(groups[i].params()[j].unsafeGetTensorImpl()).second, group_name(name_, i), ": parameter ", j,
+          " stands in the optimizer twice; list every parameter once");
+    }
+  }
+  check_together(all);
+}
+
+const OptimizerParamState* OptimizerBase::find_state(const at::Tensor& parameter) const {
+  const auto found = state_.find(detail::state_key(state_, parameter));
+  return found == state_.end() ? nullptr : found->second.get();
+}
+
+OptimizerParamState& OptimizerBase::find_or_make_state(const at::Tensor& parameter) {
+  auto& state = state_[detail::state_key(state_, parameter)];
+  if (!state) state = make_state();
+  return *state;
+}
+
+void OptimizerBase::save(torch::serialize::OutputArchive& archive) const {
+  archive.write("sgdph_format", c10::IValue(kArchiveFormat));
+  archive.write("sgdph_optimizer", c10::IValue(name_));
+  write_archive(archive, "defaults", checked(*defaults_));
+  if (const auto shared = progress()) write_archive(archive, "progress", *shared);
+  archive.write("groups", c10::IValue(static_cast<int64_t>(param_groups_.size())));
+  for (size_t i = 0; i < param_groups_.size(); ++i) {
+    const auto& group = param_groups_[i];
+    torch::serialize::OutputArchive group_archive(archive.compilation_unit());
+    write_archive(group_archive, "options", checked(group.options()));
+    group_archive.write("params", c10::IValue(static_cast<int64_t>(group.params().size())));
+    for (size_t j = 0; j < group.params().size(); ++j) {
+      if (const auto* state = find_state(group.params()[j])) {
+        write_archive(group_archive, "state/" + std::to_string(j), dynamic_cast<const detail::Fields&>(*state));
+      }
+    }
+    archive.write("group/" + std::to_string(i), group_archive);
+  }
+}
+
+void OptimizerBase::load(torch::serialize::InputArchive& archive) {
+  c10::IValue saved_name;
+  TORCH_CHECK(
+      archive.try_read("sgdph_optimizer", saved_name) && saved_name.isString(), name_,
+      ": the archive does not hold an sgdph optimizer");
+  TORCH_CHECK(
+      saved_name.toStringRef() == name_, name_, ": the archive holds the optimizer ", saved_name.toStringRef(),
+      "; load it into an sgdph::", saved_name.toStringRef());
+  const auto format = read<int64_t>(archive, "sgdph_format", name_);
+  TORCH_CHECK(
+      format <= kArchiveFormat, name_, ": the archive has format ", format, ", this version of sgdph reads up to ",
+      kArchiveFormat, "; use a newer sgdph");
+
+  // Everything is read and checked before anything is changed.
+  std::unique_ptr<OptimizerOptions> defaults = defaults_->clone();
+  auto defaults_archive = read_archive(archive, "defaults", name_);
+  fields(*defaults).load(defaults_archive);
+  checked(*defaults).check(name_ + ", defaults of the archive");
+
+  const auto group_count = read<int64_t>(archive, "groups", name_);
+  TORCH_CHECK(
+      group_count == static_cast<int64_t>(param_groups_.size()), name_, ": the archive has ", group_count,
+      " parameter groups, the optimizer ", param_groups_.size());
+  struct LoadedGroup {
+    std::unique_ptr<OptimizerOptions> options;
+    std::vector<std::unique_ptr<OptimizerParamState>> states;
+  };
+  std::vector<LoadedGroup> groups(param_groups_.size());
+  std::vector<const OptimizerOptions*> all{defaults.get()};
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const auto where = group_name(name_, i);
+    auto group_archive = read_archive(archive, "group/" + std::to_string(i), where);
+    auto options_archive = read_archive(group_archive, "options", where);
+    groups[i].options = defaults->clone();
+    fields(*groups[i].options).load(options_archive);
+    checked(*groups[i].options).check(where + " of the archive");
+    all.push_back(groups[i].options.get());
+
+    const auto& parameters = param_groups_[i].params();
+    const auto count = read<int64_t>(group_archive, "params", where);
+    TORCH_CHECK(
+        count == static_cast<int64_t>(parameters.size()), where, ": the archive has ", count,
+        " parameters, the optimizer ", parameters.size());
+    groups[i].states.resize(parameters.size());
+    for (size_t j = 0; j < parameters.size(); ++j) {
+      torch::serialize::InputArchive state_archive;
+      if (!group_archive.try_read("state/" + std::to_string(j), state_archive)) continue;
+      auto state = make_state();
+      fields(*state).load(state_archive);
+      const auto parameter_name = where + ", parameter " + std::to_string(j);
+      FitToParameter fit(parameter_name, parameters[j]);
+      fields(*state).visit(fit);
+      groups[i].states[j] = std::move(state);
+    }
+  }
+  check_together(all);
+  auto shared = progress();
+  if (shared) {
+    auto progress_archive = read_archive(archive, "progress", name_);
+    shared->load(progress_archive);
+    check_progress(*shared);
+  }
+
+  defaults_ = std::move(defaults);
+  state_.clear();
+  for (size_t i = 0; i < groups.size(); ++i) {
+    param_groups_[i].set_options(std::move(groups[i].options));
+    for (size_t j = 0; j < groups[i].states.size(); ++j) {
+      if (!groups[i].states[j]) continue;
+      state_[detail::state_key(state_, param_groups_[i].params()[j])] = std::move(groups[i].states[j]);
+    }
+  }
+  if (shared) set_progress(*shared);
+  groups_changed();
+}
+
+}  // namespace sgdph
