@@ -1,0 +1,149 @@
+#pragma once
+
+#include <sgdph/curvature_optimizer.h>
+#include <sgdph/partition.h>
+#include <sgdph/sgd_ph_options.h>
+
+namespace torch::nn {
+class Module;
+}
+
+namespace sgdph {
+
+/// What SGDPH keeps for one parameter.
+struct SGDPHParamState : public detail::StateBase<SGDPHParamState> {
+  TORCH_ARG(at::Tensor, momentum_buffer) = {};
+  /// The estimate over time. Ones: the average of |row sum| (Paper: of |row sum| + eps); Rademacher: the average of the
+  /// signed estimate; Hadamard: the mean of the last complete cycle, before that of what there is.
+  TORCH_ARG(at::Tensor, curvature) = {};
+  TORCH_ARG(at::Tensor, cycle_sum) = {};  ///< Hadamard: sum over the cycle under way
+  TORCH_ARG(int64_t, refreshes) = 0;
+  TORCH_ARG(bool, guard_checked) = false;
+  TORCH_ARG(bool, shift_invariant) = false;  ///< marked by the shift guard: first-order from then on
+
+ public:
+  void visit(detail::FieldVisitor& visitor) override;
+};
+
+/// What a step did.
+struct StepSummary {
+  struct RefreshedBlock {
+    std::string name;
+    at::Tensor parameter;
+    at::Tensor estimate;  ///< z * (H z) of this refresh, signed, before rectification and smoothing
+  };
+
+  int64_t step = 0;      ///< steps applied so far
+  bool applied = false;  ///< false: a non-finite gradient or curvature was met and nothing was changed
+  std::vector<RefreshedBlock> blocks_refreshed;
+  int64_t products = 0;    ///< Hessian-vector products, those of the shift guard included
+  int64_t non_finite = 0;  ///< non-finite values met in gradients and curvature
+};
+
+/// SGD with Partial Hessian (Sun, Yong, Zhang, "SGD with Partial Hessian for Deep Neural Networks Optimization").
+///
+/// Channel-wise 1-D parameters ("blocks") take the step lr * (lr_so * m / (|h| + eps) + weight_decay * w), where m is
+/// the gradient's momentum and h = z * d(g . z)/dw a curvature estimate of the block's own Hessian, smoothed over
+/// steps; everything else takes SGD with momentum. For the paper's probe z = 1, h is the block's *row sum*: it equals
+/// the diagonal only if the block is diagonal, which it is not (docs/sgd-ph.md). Both published update rules, other
+/// probes and other refresh schedules are options.
+///
+/// Where we deviate from the published code: the product for the excluded last parameter is skipped; blocks that are
+/// invariant to a common shift become first-order (`shift_guard`); a non-finite step changes nothing.
+///
+///   sgdph::SGDPH optimizer(*model, sgdph::SGDPHOptions(0.01).weight_decay(5e-3));
+///   optimizer.zero_grad();
+///   auto loss = torch::nn::functional::cross_entropy(model->forward(x), y);
+///   optimizer.backward(loss);
+///   optimizer.step();
+class SGDPH : public CurvatureOptimizer {
+ public:
+  using CurvatureFilter = std::function<at::Tensor(const at::Tensor& curvature)>;
+
+  /// Blocks are all 1-D parameters, as published; under Rule::Reference the last of them is first-order.
+  explicit SGDPH(std::vector<at::Tensor> parameters, SGDPHOptions defaults = {});
+  explicit SGDPH(std::vector<torch::optim::OptimizerParamGroup> groups, SGDPHOptions defaults = {});
+  /// Blocks by module type: gain and shift of norm layers, weight-norm gain, convolution bias. No "last" is singled
+  /// out.
+  explicit SGDPH(const torch::nn::Module& module, SGDPHOptions defaults = {});
+
+  /// Which parameters are blocks now, and why.
+  Partition partition();
+
+  const StepSummary& last_step() const noexcept { return summary_; }
+
+  /// A function applied to a block's curvature (rectified, bias-corrected, eps included) before it is inverted, for
+  /// studies; null turns it off.
+  void set_curvature_filter(CurvatureFilter filter) { curvature_filter_ = std::move(filter); }
+
+ protected:
+  void update() override;
+  std::unique_ptr<torch::optim::OptimizerParamState> make_state() const override;
+  std::unique_ptr<detail::Fields> progress() const override;
+  void set_progress(detail::Fields& progress) override;
+  void check_progress(const detail::Fields& progress) const override;
+  void check_together(const std::vector<const torch::optim::OptimizerOptions*>& all) const override;
+  void groups_changed() override;
+  Request curvature_request() override;
+  void measure(
+      const Request& request, const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>& all,
+      bool retain_graph) override;
+
+ private:
+  /// A parameter's place in the optimizer and its role.
+  struct Slot {
+    at::Tensor parameter;
+    size_t group = 0;
+    std::string name;
+    bool candidate = false;  ///< a block unless group option, "last" rule or guard say otherwise
+    bool last = false;       ///< the last 1-D parameter: first-order under Rule::Reference, keeps its idle turn
+    std::string kind;        ///< what it is, for `partition`
+  };
+  /// A block's curvature as measured for the step under way.
+  struct Measured {
+    size_t slot = 0;
+    at::Tensor estimate;
+    // For the shift guard; undefined when it does not ask.
+    at::Tensor random_product;
+    at::Tensor gradient;
+    double gradient_scale = 0;
+  };
+
+  const SGDPHOptions& wide() const;
+  const SGDPHOptions& options_of(const Slot& slot) const;
+  bool is_marked(const Slot& slot) const;
+  bool is_block(const Slot& slot) const;
+  bool wants_guard(const Slot& slot) const;
+  /// Whether the authors' schedule is in force, for which their bias correction and start are followed.
+  bool published_schedule() const;
+  bool refresh_step() const;
+  std::vector<size_t> rotation() const;
+  std::optional<size_t> next_turn() const;
+  std::vector<size_t> due() const;
+  at::Tensor probe_of(size_t slot) const;
+  Measured measure_block(
+      size_t slot, const at::Tensor& gradient, const std::vector<at::Tensor>& all, bool retain_graph);
+  int64_t products_done() const;
+  int64_t count_non_finite() const;
+  void pass_turn();
+  void absorb_measurements();
+  void step_parameter(Slot& slot, int64_t published_exponent);
+  void forget_measurements();
+  void find_last();
+
+  std::vector<Slot> slots_;
+  bool by_module_ = false;
+  CurvatureFilter curvature_filter_;
+
+  int64_t step_ = 0;   ///< steps applied
+  int64_t turns_ = 0;  ///< turns of the rotation taken
+  size_t cursor_ = 0;  ///< slot from which the next turn is sought
+
+  // Of the step under way; never saved.
+  bool measured_ = false;
+  std::vector<Measured> measurements_;
+
+  StepSummary summary_;
+};
+
+}  // namespace sgdph

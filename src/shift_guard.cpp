@@ -1,0 +1,45 @@
+#include "shift_guard.h"
+
+#include <torch/types.h>
+
+#include <cmath>
+#include <limits>
+
+namespace sgdph {
+namespace {
+
+constexpr double kEpsilons = 1e3;
+
+double machine_epsilon(at::ScalarType type) {
+  if (type == at::kDouble) return std::numeric_limits<double>::epsilon();
+  if (type == at::kHalf) return 0x1p-10;
+  if (type == at::kBFloat16) return 0x1p-7;
+  return std::numeric_limits<float>::epsilon();
+}
+
+double length(const at::Tensor& tensor) {
+  return tensor.to(at::kDouble).norm().item<double>();
+}
+
+}  // namespace
+
+at::Tensor gradient_scale(const std::vector<at::Tensor>& gradients) {
+  at::Tensor scale;
+  for (const auto& gradient : gradients) {
+    if (!gradient.defined() || gradient.numel() == 0) continue;
+    const auto square = gradient.detach().to(at::kDouble).square().mean();
+    scale = scale.defined() ? at::maximum(scale, square) : square;
+  }
+  return scale.defined() ? scale.sqrt() : at::zeros({}, at::kDouble);
+}
+
+bool is_shift_invariant(
+    const at::Tensor& row_sum, const at::Tensor& random_product, const at::Tensor& gradient, double scale) {
+  const double tolerance = kEpsilons * machine_epsilon(row_sum.scalar_type());
+  const double product = length(random_product);
+  if (product == 0 || length(row_sum) < tolerance * product) return true;
+  const double noise = tolerance * scale * std::sqrt(static_cast<double>(row_sum.numel()));
+  return product < noise && length(gradient) < noise;
+}
+
+}  // namespace sgdph
