@@ -1,0 +1,61 @@
+#pragma once
+
+#include <sgdph/curvature_optimizer.h>
+
+#include <unordered_map>
+
+namespace sgdph {
+
+/// Options of AdaHessian, named and defaulted as in the authors' code; `seed` is ours, of the random probes.
+struct AdaHessianOptions : public detail::OptionsBase<AdaHessianOptions> {
+  using betas_t = std::tuple<double, double>;
+  AdaHessianOptions(double lr = 0.15) : lr_(lr) {}
+
+  TORCH_ARG(double, lr);
+  TORCH_ARG(betas_t, betas) = std::make_tuple(0.9, 0.999);
+  TORCH_ARG(double, eps) = 1e-4;
+  TORCH_ARG(double, weight_decay) = 0;
+  TORCH_ARG(double, hessian_power) = 1;
+  TORCH_ARG(uint64_t, seed) = 0;  ///< optimizer-wide
+
+ public:
+  void visit(detail::FieldVisitor& visitor) override;
+  void check(const std::string& where) const override;
+};
+
+struct AdaHessianParamState : public detail::StateBase<AdaHessianParamState> {
+  TORCH_ARG(int64_t, step) = 0;
+  TORCH_ARG(at::Tensor, exp_avg) = {};
+  TORCH_ARG(at::Tensor, exp_hessian_diag_sq) = {};
+
+ public:
+  void visit(detail::FieldVisitor& visitor) override;
+};
+
+/// AdaHessian (Yao et al. 2020), the rule of the authors' image classification code: Adam with |z * (H z)| in place of
+/// the gradient in the second moment, one full-network product per step with random signs z. Convolution kernels use
+/// the mean over the kernel. Deviation: the original leaves 3-D parameters undefined; here every parameter of three or
+/// more dimensions is averaged over all but the first two.
+class AdaHessian : public CurvatureOptimizer {
+ public:
+  explicit AdaHessian(std::vector<at::Tensor> parameters, AdaHessianOptions defaults = {});
+  explicit AdaHessian(std::vector<torch::optim::OptimizerParamGroup> groups, AdaHessianOptions defaults = {});
+
+ protected:
+  void update() override;
+  std::unique_ptr<torch::optim::OptimizerParamState> make_state() const override;
+  void check_together(const std::vector<const torch::optim::OptimizerOptions*>& all) const override;
+  void groups_changed() override;
+  Request curvature_request() override;
+  void measure(
+      const Request& request, const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>& all,
+      bool retain_graph) override;
+
+ private:
+  at::Tensor probe_of(const at::Tensor& parameter, uint64_t position) const;
+
+  /// |z * (H z)| of the step under way by parameter; empty before `backward`. Never saved.
+  std::unordered_map<const at::TensorImpl*, at::Tensor> curvature_;
+};
+
+}  // namespace sgdph

@@ -1,0 +1,11 @@
+#pragma once
+
+/// Everything sgdph installs. A program that needs one optimizer only compiles faster with that header alone.
+
+#include <sgdph/adabelief.h>
+#include <sgdph/adahessian.h>
+#include <sgdph/apollo.h>
+#include <sgdph/schedulers.h>
+#include <sgdph/sgd_ph.h>
+#include <sgdph/version.h>
+#include <sgdph/weight_norm.h>

@@ -1,0 +1,216 @@
+#include <sgdph/schedulers.h>
+
+#include <torch/serialize/archive.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace sgdph {
+namespace {
+
+constexpr int64_t kArchiveFormat = 1;
+constexpr double kPi = 3.14159265358979323846;
+
+/// What a scheduler's archive holds besides its shape.
+struct Progress final : public detail::Fields {
+  int64_t steps = 0;
+  Warmup warmup;
+  std::vector<double> base_lrs;
+  std::vector<double> lrs;
+
+  void visit(detail::FieldVisitor& visitor) override {
+    visitor("steps", steps);
+    visitor("warmup_steps", warmup.steps);
+    visitor("warmup_start", warmup.start);
+    visitor("base_lrs", base_lrs);
+    visitor("lrs", lrs);
+  }
+};
+
+void check_warmup(const Warmup& warmup) {
+  TORCH_CHECK(warmup.steps >= 0, "Scheduler: warm-up steps must be at least 0, got ", warmup.steps);
+  TORCH_CHECK(
+      warmup.start >= 0 && warmup.start <= 1, "Scheduler: warm-up start must lie in [0, 1], got ", warmup.start);
+}
+
+void check_gamma(const char* name, double gamma) {
+  TORCH_CHECK(gamma > 0 && std::isfinite(gamma), name, ": gamma must be finite and greater than 0, got ", gamma);
+}
+
+std::vector<double> current_lrs(const torch::optim::Optimizer& optimizer) {
+  std::vector<double> lrs;
+  for (const auto& group : optimizer.param_groups()) lrs.push_back(group.options().get_lr());
+  return lrs;
+}
+
+void set_lrs(torch::optim::Optimizer& optimizer, const std::vector<double>& lrs) {
+  for (size_t i = 0; i < lrs.size(); ++i) optimizer.param_groups()[i].options().set_lr(lrs[i]);
+}
+
+}  // namespace
+
+Scheduler::Scheduler(torch::optim::Optimizer& optimizer, std::unique_ptr<Shape> shape, Warmup warmup)
+    : LRScheduler(optimizer),
+      optimizer_(optimizer),
+      shape_(std::move(shape)),
+      warmup_(warmup),
+      base_lrs_(current_lrs(optimizer)) {
+  check_warmup(warmup_);
+  shape_->check();
+  set_lrs(optimizer_, lrs_at(0));
+}
+
+std::vector<double> Scheduler::lrs_at(int64_t n) {
+  const auto now = current_lrs(optimizer_);
+  // A group added since brings its own base.
+  for (size_t i = base_lrs_.size(); i < now.size(); ++i) base_lrs_.push_back(now[i]);
+  std::vector<double> lrs;
+  for (const double base : base_lrs_) {
+    const double progress = warmup_.steps > 0 ? static_cast<double>(n) / static_cast<double>(warmup_.steps) : 1;
+    lrs.push_back(
+        n < warmup_.steps ? base * (warmup_.start + (1 - warmup_.start) * progress)
+                          : shape_->lr(n - warmup_.steps, base));
+  }
+  return lrs;
+}
+
+std::vector<double> Scheduler::get_lrs() {
+  // LibTorch counts the step after it has asked for the learning rates of it.
+  return lrs_at(static_cast<int64_t>(step_count_) + 1);
+}
+
+void Scheduler::save(torch::serialize::OutputArchive& archive) const {
+  archive.write("sgdph_format", c10::IValue(kArchiveFormat));
+  archive.write("sgdph_scheduler", c10::IValue(std::string(shape_->name())));
+  Progress progress;
+  progress.steps = steps();
+  progress.warmup = warmup_;
+  progress.base_lrs = base_lrs_;
+  progress.lrs = current_lrs(optimizer_);
+  progress.save(archive);
+  shape_->save(archive);
+}
+
+void Scheduler::load(torch::serialize::InputArchive& archive) {
+  c10::IValue name;
+  TORCH_CHECK(
+      archive.try_read("sgdph_scheduler", name) && name.isString(), shape_->name(),
+      ": the archive does not hold an sgdph scheduler");
+  TORCH_CHECK(
+      name.toStringRef() == shape_->name(), shape_->name(), ": the archive holds the scheduler ", name.toStringRef());
+  c10::IValue format;
+  TORCH_CHECK(
+      archive.try_read("sgdph_format", format) && format.isInt() && format.toInt() <= kArchiveFormat, shape_->name(),
+      ": the archive is of a newer version of sgdph; this one reads format ", kArchiveFormat);
+  Progress progress;
+  progress.load(archive);
+  auto shape = shape_->clone();
+  shape->load(archive);
+  shape->check();
+  check_warmup(progress.warmup);
+  const auto groups = optimizer_.param_groups().size();
+  TORCH_CHECK(
+      progress.lrs.size() == groups && progress.base_lrs.size() <= groups && progress.steps >= 0, shape_->name(),
+      ": the archive has learning rates for ", progress.lrs.size(), " parameter groups, the optimizer has ", groups);
+
+  shape_ = std::move(shape);
+  warmup_ = progress.warmup;
+  base_lrs_ = std::move(progress.base_lrs);
+  step_count_ = static_cast<unsigned>(progress.steps);
+  set_lrs(optimizer_, progress.lrs);
+}
+
+torch::serialize::OutputArchive& operator<<(torch::serialize::OutputArchive& archive, const Scheduler& scheduler) {
+  scheduler.save(archive);
+  return archive;
+}
+
+torch::serialize::InputArchive& operator>>(torch::serialize::InputArchive& archive, Scheduler& scheduler) {
+  scheduler.load(archive);
+  return archive;
+}
+
+namespace {
+
+/// Gives a shape its `clone`.
+template <class Derived, class Base>
+class Cloneable : public Base {
+ public:
+  std::unique_ptr<Base> clone() const override { return std::make_unique<Derived>(static_cast<const Derived&>(*this)); }
+};
+
+}  // namespace
+
+struct StepLR::Steps final : Cloneable<StepLR::Steps, Scheduler::Shape> {
+  int64_t step_size;
+  double gamma;
+
+  Steps(int64_t step_size, double gamma) : step_size(step_size), gamma(gamma) {}
+  const char* name() const override { return "StepLR"; }
+  double lr(int64_t n, double base) const override {
+    return base * std::pow(gamma, static_cast<double>(n / step_size));
+  }
+  void check() const override {
+    TORCH_CHECK(step_size >= 1, "StepLR: step_size must be at least 1, got ", step_size);
+    check_gamma("StepLR", gamma);
+  }
+  void visit(detail::FieldVisitor& visitor) override {
+    visitor("step_size", step_size);
+    visitor("gamma", gamma);
+  }
+};
+
+StepLR::StepLR(torch::optim::Optimizer& optimizer, int64_t step_size, double gamma, Warmup warmup)
+    : Scheduler(optimizer, std::make_unique<Steps>(step_size, gamma), warmup) {}
+
+struct MultiStepLR::Milestones final : Cloneable<MultiStepLR::Milestones, Scheduler::Shape> {
+  std::vector<int64_t> milestones;
+  double gamma;
+
+  Milestones(std::vector<int64_t> milestones, double gamma) : milestones(std::move(milestones)), gamma(gamma) {}
+  const char* name() const override { return "MultiStepLR"; }
+  double lr(int64_t n, double base) const override {
+    const auto passed = std::upper_bound(milestones.begin(), milestones.end(), n) - milestones.begin();
+    return base * std::pow(gamma, static_cast<double>(passed));
+  }
+  void check() const override {
+    TORCH_CHECK(
+        std::is_sorted(milestones.begin(), milestones.end()) && (milestones.empty() || milestones.front() >= 0),
+        "MultiStepLR: milestones must not be negative and must increase, got ", at::IntArrayRef(milestones));
+    check_gamma("MultiStepLR", gamma);
+  }
+  void visit(detail::FieldVisitor& visitor) override {
+    visitor("milestones", milestones);
+    visitor("gamma", gamma);
+  }
+};
+
+MultiStepLR::MultiStepLR(
+    torch::optim::Optimizer& optimizer, std::vector<int64_t> milestones, double gamma, Warmup warmup)
+    : Scheduler(optimizer, std::make_unique<Milestones>(std::move(milestones), gamma), warmup) {}
+
+struct CosineLR::Cosine final : Cloneable<CosineLR::Cosine, Scheduler::Shape> {
+  int64_t t_max;
+  double eta_min;
+
+  Cosine(int64_t t_max, double eta_min) : t_max(t_max), eta_min(eta_min) {}
+  const char* name() const override { return "CosineLR"; }
+  double lr(int64_t n, double base) const override {
+    if (n >= t_max) return eta_min;
+    return eta_min + (base - eta_min) * (1 + std::cos(kPi * static_cast<double>(n) / static_cast<double>(t_max))) / 2;
+  }
+  void check() const override {
+    TORCH_CHECK(t_max >= 1, "CosineLR: t_max must be at least 1, got ", t_max);
+    TORCH_CHECK(
+        eta_min >= 0 && std::isfinite(eta_min), "CosineLR: eta_min must be finite and at least 0, got ", eta_min);
+  }
+  void visit(detail::FieldVisitor& visitor) override {
+    visitor("t_max", t_max);
+    visitor("eta_min", eta_min);
+  }
+};
+
+CosineLR::CosineLR(torch::optim::Optimizer& optimizer, int64_t t_max, double eta_min, Warmup warmup)
+    : Scheduler(optimizer, std::make_unique<Cosine>(t_max, eta_min), warmup) {}
+
+}  // namespace sgdph
