@@ -1,0 +1,98 @@
+// AdaHessian beyond the golden trajectories.
+
+#include "support/networks.h"
+#include "support/training.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace sgdph::test {
+namespace {
+
+TEST(AdaHessian, FollowsItsFormulaOnADiagonalQuadratic) {
+  // With a diagonal Hessian random signs measure it exactly.
+  const double lr = 0.05, b1 = 0.8, b2 = 0.9, eps = 1e-2, wd = 0.1, power = 0.7;
+  auto x = leaf({0.7, -1.1});
+  const auto h = torch::tensor({2.0, 0.5}, torch::kFloat64);
+  AdaHessian optimizer(
+      Parameters{x}, AdaHessianOptions(lr).betas({b1, b2}).eps(eps).weight_decay(wd).hessian_power(power));
+  auto X = x.detach().clone(), m = torch::zeros_like(X), v = torch::zeros_like(X);
+  for (int t = 1; t <= 6; ++t) {
+    train_step(optimizer, [&] { return 0.5 * (h * x.square()).sum(); });
+    m = b1 * m + (1 - b1) * h * X;
+    v = b2 * v + (1 - b2) * h.square();
+    const auto denominator = (v.sqrt() / std::sqrt(1 - std::pow(b2, t))).pow(power) + eps;
+    X = X - lr * (m / (1 - std::pow(b1, t)) / denominator + wd * X);
+    EXPECT_TRUE(torch::allclose(x.detach(), X, 1e-12, 1e-14)) << "step " << t;
+  }
+}
+
+TEST(AdaHessian, AveragesCurvatureOverTheKernelInEveryDimension) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{2, 3}, {2, 3, 4}, {2, 3, 4, 5}, {2, 3, 2, 2, 3}}) {
+    torch::manual_seed(1);
+    const auto h = torch::rand(shape, torch::kFloat64) + 0.5;
+    auto w = torch::randn(shape, torch::kFloat64).requires_grad_(true);
+    AdaHessian optimizer(Parameters{w});
+    train_step(optimizer, [&] { return 0.5 * (h * w.square()).sum(); });
+    const auto averaged = h.flatten(std::min<int64_t>(2, w.dim() - 1)).mean(-1);
+    const auto expected = shape.size() < 3 ? h : averaged.view({2, 3, 1}).expand({2, 3, h.numel() / 6}).reshape(shape);
+    EXPECT_TRUE(torch::allclose(
+        state_of<AdaHessianParamState>(optimizer, w).exp_hessian_diag_sq(), 0.001 * expected.square(), 1e-10));
+  }
+}
+
+TEST(AdaHessian, OneJointProductIsTheFullHessianTimesTheSigns) {
+  auto problem = make_problem("BatchNorm");
+  const auto parameters = problem.model->parameters();
+  AdaHessian optimizer(parameters, AdaHessianOptions(0));
+  std::vector<at::Tensor> probes;
+  optimizer.set_probe_source([&](const at::Tensor& parameter) {
+    probes.push_back(torch::randint(2, parameter.sizes(), torch::kFloat64) * 2 - 1);
+    return probes.back();
+  });
+  train_step(optimizer, [&] { return problem.loss(); });
+  std::vector<at::Tensor> flat;
+  for (const auto& probe : probes) flat.push_back(probe.flatten());
+  const auto product = brute_force_hessian(problem.loss(), parameters).mv(torch::cat(flat)).abs();
+  int64_t offset = 0;
+  for (const auto& parameter : parameters) {
+    const auto expected = product.narrow(0, offset, parameter.numel()).view(parameter.sizes());
+    offset += parameter.numel();
+    if (parameter.dim() > 2) continue;
+    const auto& state = state_of<AdaHessianParamState>(optimizer, parameter);
+    EXPECT_TRUE(torch::allclose(state.exp_hessian_diag_sq(), 0.001 * expected.square(), 1e-8, 1e-14));
+  }
+}
+
+TEST(AdaHessian, DrawsNewSignsEveryStepAndTheSameForTheSameSeed) {
+  const auto run = [](uint64_t seed) {
+    auto problem = make_problem("ConvBias");
+    AdaHessian optimizer(problem.model->parameters(), AdaHessianOptions(0).seed(seed));
+    std::vector<at::Tensor> seen;
+    for (int step = 0; step < 2; ++step) {
+      train_step(optimizer, [&] { return problem.loss(); });
+      const auto& state = state_of<AdaHessianParamState>(optimizer, problem.model->parameters()[1]);
+      seen.push_back(state.exp_hessian_diag_sq().clone());
+    }
+    return seen;
+  };
+  const auto a = run(1), again = run(1), b = run(2);
+  EXPECT_TRUE(torch::equal(a[1], again[1]));
+  EXPECT_FALSE(torch::allclose(a[0], b[0]));
+  EXPECT_FALSE(torch::allclose(a[1] - 0.999 * a[0], a[0])) << "the second step drew the first one's signs";
+}
+
+TEST(AdaHessian, AStepWithoutCurvatureIsRefused) {
+  auto x = leaf({1});
+  AdaHessian optimizer(Parameters{x});
+  x.square().sum().backward();
+  EXPECT_ERROR(optimizer.step(), "no curvature", "optimizer.backward(loss)");
+  EXPECT_EQ(x.item<double>(), 1);
+  optimizer.update_curvature(x.square().sum());
+  EXPECT_NO_THROW(optimizer.step());
+  EXPECT_NE(x.item<double>(), 1);
+}
+
+}  // namespace
+}  // namespace sgdph::test

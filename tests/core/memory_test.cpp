@@ -1,0 +1,61 @@
+// Measuring curvature on every step leaks nothing.
+
+#include "support/networks.h"
+#include "support/training.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+#include <fstream>
+
+namespace sgdph::test {
+namespace {
+
+double resident_megabytes() {
+  std::ifstream file("/proc/self/statm");
+  double size = 0, resident = 0;
+  file >> size >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
+}
+
+void expect_flat(torch::optim::Optimizer& optimizer, Problem& problem, const char* what) {
+  const auto steps = [&](int count) {
+    for (int i = 0; i < count; ++i) train_step(optimizer, [&] { return problem.loss(); });
+  };
+  steps(100);
+  const double early = resident_megabytes();
+  steps(900);
+  const double late = resident_megabytes();
+  EXPECT_LE(late, early * 1.02) << what << ": from " << early << " to " << late << " MB";
+  testing::Test::RecordProperty(what, std::to_string(late / early));
+}
+
+/// A batch large enough that a graph kept alive shows at once: about 1 MB of activations per step.
+Problem large_batch() {
+  auto problem = make_problem("BatchNorm", torch::kFloat32);
+  problem.inputs = torch::randn({128, 2, 8, 8});
+  problem.labels = torch::randint(4, {128}, torch::kLong);
+  return problem;
+}
+
+TEST(Memory, StaysFlatOverAThousandStepsWithCurvatureOnEveryStep) {
+  auto problem = large_batch();
+  SGDPH cyclic(*problem.model, SGDPHOptions(1e-4));
+  expect_flat(cyclic, problem, "Cyclic");
+  SGDPH all(*problem.model, SGDPHOptions(1e-4).rule(Rule::Paper));
+  expect_flat(all, problem, "All");
+  AdaHessian adahessian(problem.model->parameters(), AdaHessianOptions(1e-4));
+  expect_flat(adahessian, problem, "AdaHessian");
+}
+
+TEST(Memory, TheCheckSeesGraphsThatAreKept) {
+  auto problem = large_batch();
+  std::vector<at::Tensor> kept;
+  kept.push_back(problem.loss());
+  const double early = resident_megabytes();
+  for (int i = 0; i < 100; ++i) kept.push_back(problem.loss());
+  EXPECT_GT(resident_megabytes(), early * 1.02) << "a hundred kept graphs of a thousand steps would go unseen";
+}
+
+}  // namespace
+}  // namespace sgdph::test

@@ -1,0 +1,41 @@
+# Uses sgdph as a stranger would: WAY is find_package (of the installed package), add_subdirectory or pkg_config.
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\n${output}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${WORK_DIR})
+set(prefix ${WORK_DIR}/prefix)
+if(NOT WAY STREQUAL "add_subdirectory")
+  run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
+endif()
+
+if(WAY STREQUAL "pkg_config")
+  # The file lies under lib, lib64 or lib/<architecture>, and names the prefix it was configured for.
+  file(GLOB_RECURSE file ${prefix}/*/sgdph.pc)
+  get_filename_component(pkgconfig_dir ${file} DIRECTORY)
+  get_filename_component(library_dir ${pkgconfig_dir} DIRECTORY)
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${pkgconfig_dir}
+      pkg-config --define-variable=prefix=${prefix} --cflags --libs sgdph
+    OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  run(${COMPILER} ${SOURCE_DIR}/examples/quickstart.cpp -o ${WORK_DIR}/quickstart ${flags}
+    -Wl,-rpath,${library_dir} -Wl,--no-as-needed)
+  run(${WORK_DIR}/quickstart)
+  return()
+endif()
+
+set(arguments -G Ninja -S ${SOURCE_DIR}/examples -B ${WORK_DIR}/build
+  -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_BUILD_TYPE=RelWithDebInfo)
+if(WAY STREQUAL "find_package")
+  list(APPEND arguments "-DCMAKE_PREFIX_PATH=${prefix};${PREFIX_PATH}")
+else()
+  list(APPEND arguments "-DCMAKE_PREFIX_PATH=${PREFIX_PATH}" -DSGDPH_SOURCE_DIR=${SOURCE_DIR})
+endif()
+run(${CMAKE_COMMAND} ${arguments})
+run(${CMAKE_COMMAND} --build ${WORK_DIR}/build --target quickstart)
+run(${WORK_DIR}/build/quickstart)
