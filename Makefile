@@ -37,9 +37,9 @@ lint:  ## check the format, and run clang-tidy
 	@git ls-files 'src/*.cpp' | xargs -P 2 -n 1 clang-tidy --quiet -p build/release
 
 install:  ## install the library to PREFIX (default /usr/local)
-	@scripts/install-deps.sh test
+	@scripts/install-deps.sh build
 	@cmake --preset release -Wno-dev >/dev/null
-	@$(BUILD) release
+	@$(BUILD) release --target sgdph
 	@cmake --install build/release --prefix $(PREFIX)
 
 clean:  ## remove all build folders

@@ -4,8 +4,6 @@ function(sgdph_settings target)
   if(SGDPH_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
-  # LibTorch's headers are not ours to warn about.
-  set_target_properties(${target} PROPERTIES NO_SYSTEM_FROM_IMPORTED OFF)
   if(SGDPH_SANITIZE)
     # LibTorch carries no type information for some of its classes, which the vptr check would need.
     target_compile_options(${target} PRIVATE

@@ -1,22 +1,30 @@
 #!/bin/sh
 # Installs the Debian packages that are missing among those named by the arguments' sets, and says which.
-#   install-deps.sh demo|test|lint ...
+#   install-deps.sh build|demo|test|lint ...
 # A LibTorch found through CMAKE_PREFIX_PATH takes the place of Debian's.
 set -eu
 
 torch="libtorch-dev libopenblas0-pthread"
-case ":${CMAKE_PREFIX_PATH:-}" in *[Tt]orch*) torch="" ;; esac
-build="g++ cmake ninja-build ccache pkg-config $torch"
+for folder in $(echo "${CMAKE_PREFIX_PATH:-}" | tr ':;' '  '); do
+  if [ -n "$(find "$folder" -name TorchConfig.cmake 2>/dev/null | head -n 1)" ]; then torch=""; fi
+done
+build="g++ cmake ninja-build ccache $torch"
 
 wanted=""
 for set in "$@"; do
   case "$set" in
+    build) wanted="$wanted $build" ;;
     demo) wanted="$wanted $build zlib1g-dev dataset-fashion-mnist" ;;
-    test) wanted="$wanted $build zlib1g-dev libgtest-dev nlohmann-json3-dev" ;;
+    test) wanted="$wanted $build pkg-config zlib1g-dev libgtest-dev nlohmann-json3-dev" ;;
     lint) wanted="$wanted clang-format clang-tidy" ;;
-    *) echo "install-deps.sh: unknown set '$set'; use demo, test or lint" >&2; exit 2 ;;
+    *) echo "install-deps.sh: unknown set '$set'; use build, demo, test or lint" >&2; exit 2 ;;
   esac
 done
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  echo "install-deps.sh: not a Debian system; going on in the hope that the equivalents are here of:$wanted"
+  exit 0
+fi
 
 missing=""
 for package in $wanted; do
@@ -25,10 +33,6 @@ for package in $wanted; do
 done
 [ -n "$missing" ] || exit 0
 
-if ! command -v apt-get >/dev/null; then
-  echo "install-deps.sh: not a Debian system; please install the equivalents of:$missing" >&2
-  exit 2
-fi
 sudo=""
 if [ "$(id -u)" -ne 0 ]; then
   if ! command -v sudo >/dev/null; then

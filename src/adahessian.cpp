@@ -86,12 +86,17 @@ void AdaHessian::check_together(const std::vector<const torch::optim::OptimizerO
 }
 
 void AdaHessian::groups_changed() {
+  forget_curvature();
+}
+
+void AdaHessian::forget_curvature() {
   curvature_.clear();
+  measured_ = false;
 }
 
 CurvatureOptimizer::Request AdaHessian::curvature_request() {
   Request request;
-  if (curvature_.empty()) request.parameters = trainable_parameters();
+  if (!measured_) request.parameters = trainable_parameters();
   return request;
 }
 
@@ -116,16 +121,19 @@ void AdaHessian::measure(
   auto products = hessian_vector_product(gradients, request.parameters, probes, retain_graph);
   std::unordered_map<const at::TensorImpl*, at::Tensor> curvature;
   for (size_t i = 0; i < products.size(); ++i) {
+    // A parameter the loss does not depend on has no curvature, rather than zero curvature to divide by.
+    if (!gradients[i].defined()) continue;
     products[i].mul_(probes[i]);
     all_reduce(products[i]);
     curvature.emplace(request.parameters[i].unsafeGetTensorImpl(), average_over_kernel(products[i].abs_()));
   }
   curvature_ = std::move(curvature);
+  measured_ = true;
 }
 
 void AdaHessian::update() {
   TORCH_CHECK(
-      !curvature_.empty() || trainable_parameters().empty(),
+      measured_ || trainable_parameters().empty(),
       "AdaHessian: no curvature for this step; call optimizer.backward(loss) in place of loss.backward(), or "
       "optimizer.update_curvature(loss) before the step");
   for_each_gradient<AdaHessianOptions>([this](const AdaHessianOptions& options, at::Tensor& parameter) {
@@ -133,7 +141,7 @@ void AdaHessian::update() {
     if (found == curvature_.end()) return;
     update_parameter(parameter, found->second, state_of<AdaHessianParamState>(parameter), options);
   });
-  curvature_.clear();
+  forget_curvature();
 }
 
 std::unique_ptr<torch::optim::OptimizerParamState> AdaHessian::make_state() const {

@@ -27,8 +27,8 @@ void absorb_estimate(SGDPHParamState& state, const at::Tensor& estimate, const S
   if (paper && options.probe() == Probe::Ones) value = value + options.eps();
   const double keep = paper ? 1 - options.hessian_momentum() : options.hessian_momentum();
   const double take = paper ? options.hessian_momentum() : 1 - options.hessian_momentum();
-  if (!state.curvature().defined()) state.curvature(at::zeros_like(estimate));
-  state.curvature().mul_(keep).add_(value, take);
+  // Not in place: the caller may keep the old state to return to.
+  state.curvature(state.curvature().defined() ? state.curvature() * keep + value * take : value * take);
 }
 
 at::Tensor rectified_curvature(

@@ -38,22 +38,22 @@ void CurvatureOptimizer::backward(const at::Tensor& loss, bool retain_graph) {
     for (auto& gradient : gradients) {
       if (gradient.defined()) gradient = gradient.detach();
     }
-    if (!retain_graph) release_graph(loss);
   }
+  // On every step alike, and as `loss.backward()`: the graph is gone, also where this optimizer had no part in it.
+  if (!retain_graph) release_graph(loss);
   for (size_t i = 0; i < parameters.size(); ++i) accumulate_gradient(parameters[i], gradients[i]);
 }
 
-void CurvatureOptimizer::update_curvature(const at::Tensor& loss, bool retain_graph) {
+void CurvatureOptimizer::update_curvature(const at::Tensor& loss) {
   check();
   check_loss(loss, name() + "::update_curvature");
   auto request = curvature_request();
   if (!request.parameters.empty()) {
     const auto parameters = request.with_scale ? trainable_parameters() : request.parameters;
-    const auto gradients = sgdph::gradients(loss, parameters, /*create_graph=*/true, retain_graph);
+    const auto gradients = sgdph::gradients(loss, parameters, /*create_graph=*/true, /*retain_graph=*/true);
     torch::NoGradGuard no_grad;
-    measure(request, select(request.parameters, parameters, gradients), gradients, retain_graph);
+    measure(request, select(request.parameters, parameters, gradients), gradients, /*retain_graph=*/true);
   }
-  if (!retain_graph) release_graph(loss);
 }
 
 bool CurvatureOptimizer::curvature_due() {
@@ -71,7 +71,12 @@ at::Tensor CurvatureOptimizer::probe_from_source(const at::Tensor& parameter) co
 }
 
 void CurvatureOptimizer::all_reduce(at::Tensor& tensor) const {
-  if (all_reduce_) all_reduce_(tensor);
+  if (!all_reduce_) return;
+  const auto sizes = tensor.sizes().vec();
+  all_reduce_(tensor);
+  TORCH_CHECK(
+      tensor.defined() && tensor.sizes() == sizes, name(), ": the all-reduce function must keep the tensor's shape ",
+      at::IntArrayRef(sizes));
 }
 
 std::vector<at::Tensor> CurvatureOptimizer::trainable_parameters() const {

@@ -45,7 +45,9 @@ class FitToParameter final : public detail::FieldVisitor {
     value = value.to(parameter_.device(), parameter_.scalar_type());
   }
   void operator()(const char*, bool&) override {}
-  void operator()(const char*, int64_t&) override {}
+  void operator()(const char* name, int64_t& value) override {
+    TORCH_CHECK(value >= 0, where_, ": the archive's ", name, " must not be negative, got ", value);
+  }
   void operator()(const char*, double&) override {}
   void operator()(const char*, std::string&) override {}
   void operator()(const char*, std::vector<int64_t>&) override {}
@@ -56,11 +58,10 @@ class FitToParameter final : public detail::FieldVisitor {
   const at::Tensor& parameter_;
 };
 
-template <class T>
-T read(torch::serialize::InputArchive& archive, const std::string& key, const std::string& name) {
+int64_t read_count(torch::serialize::InputArchive& archive, const std::string& key, const std::string& name) {
   c10::IValue value;
-  TORCH_CHECK(archive.try_read(key, value), name, ": the archive lacks '", key, "'");
-  return value.to<T>();
+  TORCH_CHECK(archive.try_read(key, value) && value.isInt(), name, ": the archive lacks the number '", key, "'");
+  return value.toInt();
 }
 
 torch::serialize::InputArchive read_archive(
@@ -109,11 +110,15 @@ void OptimizerBase::add_param_group(const OptimizerParamGroup& group) {
 }
 
 void OptimizerBase::check() {
+  check_groups(param_groups_);
+  notice_changes();
+}
+
+void OptimizerBase::notice_changes() {
   std::vector<const at::TensorImpl*> parameters;
   for (const auto& group : param_groups_) {
     for (const auto& parameter : group.params()) parameters.push_back(parameter.unsafeGetTensorImpl());
   }
-  check_groups(param_groups_);
   if (parameters != known_parameters_) {
     known_parameters_ = std::move(parameters);
     groups_changed();
@@ -151,6 +156,10 @@ OptimizerParamState& OptimizerBase::find_or_make_state(const at::Tensor& paramet
   return *state;
 }
 
+void OptimizerBase::erase_state(const at::Tensor& parameter) {
+  state_.erase(detail::state_key(state_, parameter));
+}
+
 void OptimizerBase::save(torch::serialize::OutputArchive& archive) const {
   archive.write("sgdph_format", c10::IValue(kArchiveFormat));
   archive.write("sgdph_optimizer", c10::IValue(name_));
@@ -172,6 +181,7 @@ void OptimizerBase::save(torch::serialize::OutputArchive& archive) const {
 }
 
 void OptimizerBase::load(torch::serialize::InputArchive& archive) {
+  notice_changes();
   c10::IValue saved_name;
   TORCH_CHECK(
       archive.try_read("sgdph_optimizer", saved_name) && saved_name.isString(), name_,
@@ -179,7 +189,8 @@ void OptimizerBase::load(torch::serialize::InputArchive& archive) {
   TORCH_CHECK(
       saved_name.toStringRef() == name_, name_, ": the archive holds the optimizer ", saved_name.toStringRef(),
       "; load it into an sgdph::", saved_name.toStringRef());
-  const auto format = read<int64_t>(archive, "sgdph_format", name_);
+  const auto format = read_count(archive, "sgdph_format", name_);
+  TORCH_CHECK(format >= 1, name_, ": the archive has format ", format, ", which does not exist; the file is damaged");
   TORCH_CHECK(
       format <= kArchiveFormat, name_, ": the archive has format ", format, ", this version of sgdph reads up to ",
       kArchiveFormat, "; use a newer sgdph");
@@ -190,7 +201,7 @@ void OptimizerBase::load(torch::serialize::InputArchive& archive) {
   fields(*defaults).load(defaults_archive);
   checked(*defaults).check(name_ + ", defaults of the archive");
 
-  const auto group_count = read<int64_t>(archive, "groups", name_);
+  const auto group_count = read_count(archive, "groups", name_);
   TORCH_CHECK(
       group_count == static_cast<int64_t>(param_groups_.size()), name_, ": the archive has ", group_count,
       " parameter groups, the optimizer ", param_groups_.size());
@@ -210,7 +221,7 @@ void OptimizerBase::load(torch::serialize::InputArchive& archive) {
     all.push_back(groups[i].options.get());
 
     const auto& parameters = param_groups_[i].params();
-    const auto count = read<int64_t>(group_archive, "params", where);
+    const auto count = read_count(group_archive, "params", where);
     TORCH_CHECK(
         count == static_cast<int64_t>(parameters.size()), where, ": the archive has ", count,
         " parameters, the optimizer ", parameters.size());

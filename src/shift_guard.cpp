@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -9,6 +10,7 @@ namespace sgdph {
 namespace {
 
 constexpr double kEpsilons = 1e3;
+constexpr double kLargestTolerance = 1e-2;
 
 double machine_epsilon(at::ScalarType type) {
   if (type == at::kDouble) return std::numeric_limits<double>::epsilon();
@@ -23,6 +25,14 @@ double length(const at::Tensor& tensor) {
 
 }  // namespace
 
+at::Tensor mixed_signs_like(const at::Tensor& parameter, ProbePlace place) {
+  for (;; ++place.count) {
+    auto signs = rademacher_like(parameter, place);
+    const auto sum = signs.sum().abs().item<double>();
+    if (parameter.numel() < 2 || sum < static_cast<double>(parameter.numel())) return signs;
+  }
+}
+
 at::Tensor gradient_scale(const std::vector<at::Tensor>& gradients) {
   at::Tensor scale;
   for (const auto& gradient : gradients) {
@@ -35,7 +45,8 @@ at::Tensor gradient_scale(const std::vector<at::Tensor>& gradients) {
 
 bool is_shift_invariant(
     const at::Tensor& row_sum, const at::Tensor& random_product, const at::Tensor& gradient, double scale) {
-  const double tolerance = kEpsilons * machine_epsilon(row_sum.scalar_type());
+  // Capped: a thousand epsilons of a half-precision type are no small number.
+  const double tolerance = std::min(kEpsilons * machine_epsilon(row_sum.scalar_type()), kLargestTolerance);
   const double product = length(random_product);
   if (product == 0 || length(row_sum) < tolerance * product) return true;
   const double noise = tolerance * scale * std::sqrt(static_cast<double>(row_sum.numel()));

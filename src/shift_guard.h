@@ -1,13 +1,17 @@
 #pragma once
 
+#include "probe.h"
+
 #include <ATen/core/Tensor.h>
 
 #include <vector>
 
 namespace sgdph {
 
-/// The largest root mean square of the defined gradients, as a scalar tensor: the scale below which a block counts as
-/// zero.
+/// Random signs, not all equal: with equal ones the product would be the row sum again.
+at::Tensor mixed_signs_like(const at::Tensor& parameter, ProbePlace place);
+
+/// The largest root mean square of the defined gradients, as a scalar tensor: what counts as zero is relative to it.
 at::Tensor gradient_scale(const std::vector<at::Tensor>& gradients);
 
 /// Whether the block's loss does not change when all its channels move together, so that its row sum is rounding noise

@@ -1,5 +1,7 @@
 #include <sgdph/weight_norm.h>
 
+#include "detail/variant.h"
+
 #include <torch/nn/functional/conv.h>
 #include <torch/nn/functional/padding.h>
 #include <torch/nn/init.h>
@@ -100,7 +102,7 @@ at::Tensor WeightNormConv2dImpl::forward(const at::Tensor& input) {
   namespace F = nn::functional;
   auto convolution =
       F::Conv2dFuncOptions().bias(bias).stride(options.stride()).dilation(options.dilation()).groups(options.groups());
-  if (c10::get_if<torch::enumtype::kZeros>(&options.padding_mode())) {
+  if (detail::get_if<torch::enumtype::kZeros>(&options.padding_mode())) {
     return F::conv2d(input, weight(), convolution.padding(options.padding()));
   }
   // Pad by hand, last dimension first; "same" pads kernel - 1 times the dilation in all, the odd one at the end.
@@ -109,9 +111,9 @@ at::Tensor WeightNormConv2dImpl::forward(const at::Tensor& input) {
   for (const auto axis : {1, 0}) {
     int64_t before = 0;
     int64_t after = 0;
-    if (const auto* sizes = c10::get_if<torch::ExpandingArray<2>>(&options.padding())) {
+    if (const auto* sizes = detail::get_if<torch::ExpandingArray<2>>(&options.padding())) {
       before = after = (**sizes)[axis];
-    } else if (c10::get_if<torch::enumtype::kSame>(&options.padding())) {
+    } else if (detail::get_if<torch::enumtype::kSame>(&options.padding())) {
       const auto total = (*options.dilation())[axis] * ((*options.kernel_size())[axis] - 1);
       before = total / 2;
       after = total - before;
@@ -120,9 +122,9 @@ at::Tensor WeightNormConv2dImpl::forward(const at::Tensor& input) {
     amounts.push_back(after);
   }
   F::PadFuncOptions pad(amounts);
-  if (c10::get_if<torch::enumtype::kReflect>(&options.padding_mode())) {
+  if (detail::get_if<torch::enumtype::kReflect>(&options.padding_mode())) {
     pad.mode(torch::kReflect);
-  } else if (c10::get_if<torch::enumtype::kReplicate>(&options.padding_mode())) {
+  } else if (detail::get_if<torch::enumtype::kReplicate>(&options.padding_mode())) {
     pad.mode(torch::kReplicate);
   } else {
     pad.mode(torch::kCircular);

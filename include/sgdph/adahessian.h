@@ -53,8 +53,11 @@ class AdaHessian : public CurvatureOptimizer {
 
  private:
   at::Tensor probe_of(const at::Tensor& parameter, uint64_t position) const;
+  void forget_curvature();
 
-  /// |z * (H z)| of the step under way by parameter; empty before `backward`. Never saved.
+  // Of the step under way; never saved.
+  bool measured_ = false;
+  /// |z * (H z)| of the parameters the measured loss depends on.
   std::unordered_map<const at::TensorImpl*, at::Tensor> curvature_;
 };
 

@@ -19,9 +19,9 @@ class CurvatureOptimizer : public OptimizerBase {
   /// unless `retain_graph` is set (for a second optimizer on the same loss, say).
   void backward(const at::Tensor& loss, bool retain_graph = false);
 
-  /// Measures the curvature that is due from any loss, of a smaller batch say, and leaves the gradients alone. The
-  /// loss's graph is freed unless `retain_graph` is set.
-  void update_curvature(const at::Tensor& loss, bool retain_graph = false);
+  /// Measures the curvature that is due from any loss, of a smaller batch say, and leaves gradients and the loss's
+  /// graph alone, so that a plain `loss.backward()` may follow.
+  void update_curvature(const at::Tensor& loss);
 
   /// Whether `backward` or `update_curvature` would measure curvature if called now.
   bool curvature_due();
@@ -36,7 +36,8 @@ class CurvatureOptimizer : public OptimizerBase {
     if constexpr (std::is_null_pointer_v<Function>) {
       all_reduce_ = nullptr;
     } else if constexpr (std::is_same_v<std::invoke_result_t<Function&, at::Tensor&>, at::Tensor>) {
-      all_reduce_ = [function](at::Tensor& tensor) mutable { tensor = function(tensor); };
+      const std::function<at::Tensor(at::Tensor&)> average = std::move(function);
+      all_reduce_ = average ? [average](at::Tensor& tensor) { tensor = average(tensor); } : AllReduce();
     } else {
       all_reduce_ = std::move(function);
     }

@@ -64,6 +64,7 @@ class OptimizerBase : public torch::optim::Optimizer {
   State& state_of(const at::Tensor& parameter) {
     return static_cast<State&>(find_or_make_state(parameter));
   }
+  void erase_state(const at::Tensor& parameter);
   /// The state of a parameter, or null.
   template <class State>
   const State* find_state_of(const at::Tensor& parameter) const {
@@ -73,6 +74,8 @@ class OptimizerBase : public torch::optim::Optimizer {
  private:
   torch::optim::OptimizerParamState& find_or_make_state(const at::Tensor& parameter);
   const torch::optim::OptimizerParamState* find_state(const at::Tensor& parameter) const;
+  /// Calls `groups_changed` if parameters have been added or exchanged since the last time.
+  void notice_changes();
   void check_groups(const std::vector<torch::optim::OptimizerParamGroup>& groups) const;
 
   std::string name_;

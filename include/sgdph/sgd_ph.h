@@ -1,12 +1,15 @@
 #pragma once
 
 #include <sgdph/curvature_optimizer.h>
+#include <sgdph/detail/rotation.h>
 #include <sgdph/partition.h>
 #include <sgdph/sgd_ph_options.h>
 
 namespace torch::nn {
 class Module;
-}
+template <typename Contained>
+class ModuleHolder;
+}  // namespace torch::nn
 
 namespace sgdph {
 
@@ -66,9 +69,12 @@ class SGDPH : public CurvatureOptimizer {
   /// Blocks by module type: gain and shift of norm layers, weight-norm gain, convolution bias. No "last" is singled
   /// out.
   explicit SGDPH(const torch::nn::Module& module, SGDPHOptions defaults = {});
+  template <class Contained>
+  explicit SGDPH(const torch::nn::ModuleHolder<Contained>& module, SGDPHOptions defaults = {})
+      : SGDPH(static_cast<const torch::nn::Module&>(*module), std::move(defaults)) {}
 
   /// Which parameters are blocks now, and why.
-  Partition partition();
+  Partition partition() const;
 
   const StepSummary& last_step() const noexcept { return summary_; }
 
@@ -96,7 +102,7 @@ class SGDPH : public CurvatureOptimizer {
     size_t group = 0;
     std::string name;
     bool candidate = false;  ///< a block unless group option, "last" rule or guard say otherwise
-    bool last = false;       ///< the last 1-D parameter: first-order under Rule::Reference, keeps its idle turn
+    bool last = false;       ///< the last candidate
     std::string kind;        ///< what it is, for `partition`
   };
   /// A block's curvature as measured for the step under way.
@@ -106,42 +112,45 @@ class SGDPH : public CurvatureOptimizer {
     // For the shift guard; undefined when it does not ask.
     at::Tensor random_product;
     at::Tensor gradient;
-    double gradient_scale = 0;
   };
 
   const SGDPHOptions& wide() const;
   const SGDPHOptions& options_of(const Slot& slot) const;
+
+  // Which parameters are blocks, and which are due (sgd_ph_blocks.cpp).
+  bool excludes_last() const;
   bool is_marked(const Slot& slot) const;
   bool is_block(const Slot& slot) const;
-  bool wants_guard(const Slot& slot) const;
-  /// Whether the authors' schedule is in force, for which their bias correction and start are followed.
-  bool published_schedule() const;
   bool refresh_step() const;
-  std::vector<size_t> rotation() const;
-  std::optional<size_t> next_turn() const;
+  std::vector<size_t> rotation_members() const;
   std::vector<size_t> due() const;
+
+  // Measuring (sgd_ph_curvature.cpp).
+  bool wants_guard(const Slot& slot) const;
   at::Tensor probe_of(size_t slot) const;
-  Measured measure_block(
-      size_t slot, const at::Tensor& gradient, const std::vector<at::Tensor>& all, bool retain_graph);
-  int64_t products_done() const;
+  Measured measure_block(size_t slot, const at::Tensor& gradient, bool retain_graph) const;
   int64_t count_non_finite() const;
-  void pass_turn();
-  void absorb_measurements();
-  void step_parameter(Slot& slot, int64_t published_exponent);
+  int64_t products_done() const;
   void forget_measurements();
-  void find_last();
+
+  // The step (sgd_ph.cpp).
+  bool published_schedule() const;
+  std::string absorb_measurements();
+  std::vector<at::Tensor> block_curvatures();
+  bool prepare_step(std::vector<at::Tensor>& curvatures);
 
   std::vector<Slot> slots_;
   bool by_module_ = false;
   CurvatureFilter curvature_filter_;
 
-  int64_t step_ = 0;   ///< steps applied
-  int64_t turns_ = 0;  ///< turns of the rotation taken
-  size_t cursor_ = 0;  ///< slot from which the next turn is sought
+  int64_t step_ = 0;  ///< steps applied
+  detail::Rotation rotation_;
 
   // Of the step under way; never saved.
   bool measured_ = false;
+  bool usable_ = false;  ///< whether the measurements are finite
   std::vector<Measured> measurements_;
+  double gradient_scale_ = 0;
 
   StepSummary summary_;
 };

@@ -14,6 +14,7 @@ class Saver final : public FieldVisitor {
   void operator()(const char* name, double& value) override { archive_.write(name, c10::IValue(value)); }
   void operator()(const char* name, std::string& value) override { archive_.write(name, c10::IValue(value)); }
   void operator()(const char* name, at::Tensor& value) override {
+    archive_.write(std::string(name) + "_set", c10::IValue(value.defined()));
     if (value.defined()) archive_.write(name, c10::IValue(value));
   }
   void operator()(const char* name, std::vector<int64_t>& value) override { archive_.write(name, c10::IValue(value)); }
@@ -34,8 +35,8 @@ class Loader final : public FieldVisitor {
     value = read(name, &c10::IValue::isString).toStringRef();
   }
   void operator()(const char* name, at::Tensor& value) override {
-    c10::IValue found;
-    value = archive_.try_read(name, found) && found.isTensor() ? found.toTensor() : at::Tensor();
+    const bool defined = read(std::string(name) + "_set", &c10::IValue::isBool).toBool();
+    value = defined ? read(name, &c10::IValue::isTensor).toTensor() : at::Tensor();
   }
   void operator()(const char* name, std::vector<int64_t>& value) override {
     value = read(name, &c10::IValue::isIntList).toIntVector();
@@ -45,7 +46,7 @@ class Loader final : public FieldVisitor {
   }
 
  private:
-  c10::IValue read(const char* name, bool (c10::IValue::*is_type)() const) {
+  c10::IValue read(const std::string& name, bool (c10::IValue::*is_type)() const) {
     c10::IValue value;
     TORCH_CHECK(archive_.try_read(name, value), "sgdph: the archive lacks the field '", name, "'");
     TORCH_CHECK((value.*is_type)(), "sgdph: field '", name, "' of the archive has the wrong type, ", value.tagKind());

@@ -83,6 +83,16 @@ TEST(AdaHessian, DrawsNewSignsEveryStepAndTheSameForTheSameSeed) {
   EXPECT_FALSE(torch::allclose(a[1] - 0.999 * a[0], a[0])) << "the second step drew the first one's signs";
 }
 
+TEST(AdaHessian, AParameterTheMeasuredLossDoesNotDependOnStaysWhereItIs) {
+  auto x = leaf({1}), y = leaf({2});
+  AdaHessian optimizer(Parameters{x, y});
+  optimizer.backward(x.square().sum());
+  optimizer.backward(y.square().sum());  // a gradient for y, but the curvature is the first loss's
+  optimizer.step();
+  EXPECT_NE(x.item<double>(), 1);
+  EXPECT_EQ(y.item<double>(), 2) << "divided by eps alone it would have jumped by thousands";
+}
+
 TEST(AdaHessian, AStepWithoutCurvatureIsRefused) {
   auto x = leaf({1});
   AdaHessian optimizer(Parameters{x});

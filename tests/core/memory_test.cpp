@@ -18,9 +18,16 @@ double resident_megabytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
 }
 
-void expect_flat(torch::optim::Optimizer& optimizer, Problem& problem, const char* what) {
+using Step = std::function<void(torch::optim::Optimizer&, Problem&)>;
+
+void plain_step(torch::optim::Optimizer& optimizer, Problem& problem) {
+  train_step(optimizer, [&] { return problem.loss(); });
+}
+
+void expect_flat(
+    torch::optim::Optimizer& optimizer, Problem& problem, const char* what, const Step& step = plain_step) {
   const auto steps = [&](int count) {
-    for (int i = 0; i < count; ++i) train_step(optimizer, [&] { return problem.loss(); });
+    for (int i = 0; i < count; ++i) step(optimizer, problem);
   };
   steps(100);
   const double early = resident_megabytes();
@@ -44,8 +51,18 @@ TEST(Memory, StaysFlatOverAThousandStepsWithCurvatureOnEveryStep) {
   expect_flat(cyclic, problem, "Cyclic");
   SGDPH all(*problem.model, SGDPHOptions(1e-4).rule(Rule::Paper));
   expect_flat(all, problem, "All");
+  SGDPH joint(*problem.model, SGDPHOptions(1e-4).probe(Probe::Rademacher).refresh(Refresh::Joint));
+  expect_flat(joint, problem, "Joint");
   AdaHessian adahessian(problem.model->parameters(), AdaHessianOptions(1e-4));
   expect_flat(adahessian, problem, "AdaHessian");
+  SGDPH separate(*problem.model, SGDPHOptions(1e-4));
+  expect_flat(separate, problem, "update_curvature", [](torch::optim::Optimizer& optimizer, Problem& p) {
+    optimizer.zero_grad();
+    const auto loss = p.loss();
+    static_cast<SGDPH&>(optimizer).update_curvature(loss);
+    loss.backward();
+    optimizer.step();
+  });
 }
 
 TEST(Memory, TheCheckSeesGraphsThatAreKept) {

@@ -4,6 +4,7 @@
 #include "support/training.h"
 
 #include <gtest/gtest.h>
+#include <torch/script.h>
 
 #include <sstream>
 
@@ -197,24 +198,61 @@ TEST(Archive, OfAnotherOptimizerIsRefused) {
   expect_refused(apollo, d, {"Apollo", "SGDPH"});
 }
 
-/// Writes an archive whose format number is raised by one.
-std::stringstream newer_version(const OptimizerBase& optimizer) {
-  struct Newer {
-    const OptimizerBase& optimizer;
-  };
-  torch::serialize::OutputArchive archive;
-  archive.write("sgdph_format", c10::IValue(int64_t{2}));
-  archive.write("sgdph_optimizer", c10::IValue(std::string("SGDPH")));
-  std::stringstream file;
-  archive.save_to(file);
-  return file;
+/// The archive of an optimizer or scheduler with one top-level value changed: an archive is a module's attributes.
+template <class Saved>
+std::stringstream with_changed(const Saved& saved, const std::string& key, const c10::IValue& value) {
+  std::stringstream file, changed;
+  torch::save(saved, file);
+  auto module = torch::jit::load(file);
+  module.setattr(key, value);
+  module.save(changed);
+  return changed;
 }
 
 TEST(Archive, OfANewerVersionIsRefused) {
   auto model = make_model(1);
   SGDPH optimizer(model->parameters());
-  auto file = newer_version(optimizer);
-  expect_refused(optimizer, file, {"format 2", "up to 1", "newer"});
+  train_step(optimizer, [&] { return batch_loss(model, 0); });
+  auto newer = with_changed(optimizer, "sgdph_format", int64_t{2});
+  expect_refused(optimizer, newer, {"SGDPH", "format 2", "up to 1", "newer"});
+  auto same = with_changed(optimizer, "sgdph_format", int64_t{1});
+  EXPECT_NO_THROW(torch::load(optimizer, same)) << "the change of number alone was refused";
+  auto negative = with_changed(optimizer, "sgdph_format", int64_t{0});
+  expect_refused(optimizer, negative, {"SGDPH", "format 0"});
+
+  StepLR schedule(optimizer, 2);
+  auto newer_schedule = with_changed(schedule, "sgdph_format", int64_t{2});
+  EXPECT_ERROR(torch::load(schedule, newer_schedule), "StepLR", "newer");
+}
+
+TEST(Archive, ThatLostATensorIsRefused) {
+  auto model = make_model(1);
+  SGDPH optimizer(model->parameters());
+  train_step(optimizer, [&] { return batch_loss(model, 0); });
+  std::stringstream file, damaged;
+  torch::save(optimizer, file);
+  auto module = torch::jit::load(file);
+  // The first parameter's momentum becomes a number.
+  torch::jit::Module state = module.attr("group/0").toModule().attr("state/0").toModule();
+  state._ivalue()->unsafeRemoveAttr("momentum_buffer");
+  module.save(damaged);
+  expect_refused(optimizer, damaged, {"momentum_buffer"});
+}
+
+TEST(Archive, FitsAnOptimizerWhoseGroupsGrewThroughTheBaseClass) {
+  auto model = make_model(1);
+  const auto p = model->parameters();
+  const auto grown = [&] {
+    auto optimizer = std::make_unique<SGDPH>(Parameters(p.begin(), p.begin() + 4));
+    static_cast<torch::optim::Optimizer&>(*optimizer)
+        .add_param_group(torch::optim::OptimizerParamGroup(Parameters(p.begin() + 4, p.end())));
+    return optimizer;
+  };
+  std::stringstream file;
+  torch::save(*grown(), file);
+  auto fresh = grown();
+  torch::load(*fresh, file);
+  EXPECT_EQ(fresh->partition().blocks(), 4);
 }
 
 TEST(Archive, ThatDoesNotFitTheModelIsRefused) {

@@ -11,6 +11,8 @@
 namespace sgdph::test {
 namespace {
 
+const double kNan = std::nan("");
+
 /// A block x with loss 0.5 x' A x and a matrix w with loss |w|^2, so gradients and row sums are known.
 class Quadratic : public testing::Test {
  protected:
@@ -241,10 +243,41 @@ TEST_F(Quadratic, TheGraphIsFreedUnlessRetained) {
   const auto measured = loss().exp();
   fresh.backward(measured);
   EXPECT_ERROR(measured.backward(), "second time");
-  const auto curvature = loss().exp();
-  fresh.step();
-  fresh.update_curvature(curvature);
-  EXPECT_ERROR(curvature.backward(), "second time");
+}
+
+TEST_F(Quadratic, TheGraphIsFreedOnEveryStepAlike) {
+  // Two optimizers on separate branches of one loss: the second needs the graph whether or not the first was due.
+  SGDPH first(Parameters{x}, SGDPHOptions(0.1).rule(Rule::Paper).refresh_every(2));
+  SGDPH second(Parameters{y}, SGDPHOptions(0.1).rule(Rule::Paper));
+  for (int t = 0; t < 4; ++t) {
+    const auto value = x.exp().square().sum() + y.exp().square().sum();
+    first.backward(value, /*retain_graph=*/t >= 2);
+    if (t < 2) {
+      EXPECT_ERROR(second.backward(value), "second time");
+    } else {
+      EXPECT_NO_THROW(second.backward(value));
+    }
+    first.step();
+  }
+}
+
+TEST_F(Quadratic, RetainingTheGraphWorksWithSeveralProductsAndTheGuard) {
+  SGDPH optimizer(parameters, SGDPHOptions(0.1).rule(Rule::Paper));
+  const auto value = loss().exp();
+  optimizer.backward(value, /*retain_graph=*/true);
+  EXPECT_NO_THROW(value.backward());
+}
+
+TEST_F(Quadratic, UpdateCurvatureLeavesTheLossToBackward) {
+  SGDPH optimizer(parameters, SGDPHOptions(0).rule(Rule::Paper));
+  for (int t = 0; t < 2; ++t) {
+    optimizer.zero_grad();
+    const auto value = loss().exp();
+    optimizer.update_curvature(value);
+    value.backward();
+    optimizer.step();
+    EXPECT_EQ(optimizer.last_step().blocks_refreshed.size(), 2);
+  }
 }
 
 TEST_F(Quadratic, AClosureWorksAsInLibTorch) {
@@ -347,6 +380,16 @@ TEST_F(Quadratic, ANonFiniteCurvatureChangesNothing) {
   }
 }
 
+TEST_F(Quadratic, ALossThatWentWrongCanBeReplacedBeforeTheStep) {
+  SGDPH optimizer(parameters, SGDPHOptions(0.1).rule(Rule::Paper));
+  optimizer.backward(loss() * kNan);
+  optimizer.zero_grad();
+  optimizer.backward(loss());
+  optimizer.step();
+  EXPECT_TRUE(optimizer.last_step().applied);
+  expect(optimizer.last_step().blocks_refreshed.at(0).estimate, a.sum(1), "measured anew");
+}
+
 TEST_F(Quadratic, LargeFiniteGradientsAreNotTakenForNonFinite) {
   auto big = torch::full({4}, 1.0f).requires_grad_(true);
   SGDPH optimizer(Parameters{big}, SGDPHOptions(0.0));
@@ -365,8 +408,38 @@ TEST_F(Quadratic, TheCurvatureFilterSeesTheDenominatorAndReplacesIt) {
   train_step(optimizer, [&] { return 0.5 * x.dot(a.mv(x)); });
   expect(seen, 0.9 * (h + 0.05), "denominator");
   expect(x, before - 0.1 * 1e-3 * a.mv(before) / 0.5, "one multiplier for all");
-  optimizer.set_curvature_filter([](const at::Tensor& curvature) { return curvature.sum(); });
-  EXPECT_ERROR(train_step(optimizer, loss), "filter", "[2]");
+}
+
+TEST_F(Quadratic, AFilterThatFailsChangesNothing) {
+  for (const auto rule : {Rule::Reference, Rule::Paper}) {
+    SGDPH optimizer(Parameters{x, y, leaf({1, 1})}, SGDPHOptions(0.1).rule(rule).shift_guard(false));
+    train_step(optimizer, loss);
+    const auto X = x.detach().clone();
+    std::stringstream before;
+    torch::save(optimizer, before);
+    const auto expect_unchanged = [&] {
+      std::stringstream after;
+      torch::save(optimizer, after);
+      EXPECT_EQ(before.str(), after.str());
+      EXPECT_TRUE(torch::equal(x, X));
+    };
+    // The first block passes, the second fails.
+    int calls = 0;
+    optimizer.set_curvature_filter(
+        [&](const at::Tensor& curvature) { return ++calls == 2 ? curvature.sum() : curvature; });
+    EXPECT_ERROR(train_step(optimizer, loss), "filter", "[2]");
+    expect_unchanged();
+    calls = 0;
+    optimizer.set_curvature_filter(
+        [&](const at::Tensor& curvature) { return ++calls == 2 ? curvature * kNan : curvature; });
+    train_step(optimizer, loss);
+    EXPECT_FALSE(optimizer.last_step().applied);
+    EXPECT_EQ(optimizer.last_step().non_finite, 2);
+    expect_unchanged();
+    optimizer.set_curvature_filter(nullptr);
+    train_step(optimizer, loss);
+    EXPECT_TRUE(optimizer.last_step().applied);
+  }
 }
 
 TEST_F(Quadratic, AllReduceIsAppliedToTheSignedCurvature) {
@@ -385,6 +458,15 @@ TEST_F(Quadratic, AllReduceIsAppliedToTheSignedCurvature) {
     train_step(optimizer, loss);
     expect(optimizer.last_step().blocks_refreshed[0].estimate, a.sum(1), "ours alone");
   }
+}
+
+TEST_F(Quadratic, AnAllReduceThatChangesTheShapeIsRefused) {
+  SGDPH optimizer(Parameters{x}, SGDPHOptions(0.1).rule(Rule::Paper));
+  optimizer.set_all_reduce([](const at::Tensor& tensor) { return tensor.sum(); });
+  EXPECT_ERROR(optimizer.backward(loss()), "all-reduce", "[2]");
+  EXPECT_FALSE(x.grad().defined()) << "nothing changed";
+  optimizer.set_all_reduce(std::function<at::Tensor(const at::Tensor&)>());
+  EXPECT_NO_THROW(optimizer.backward(loss())) << "an empty function means none";
 }
 
 TEST_F(Quadratic, AProbeOfTheWrongShapeIsRefused) {
@@ -415,6 +497,14 @@ TEST_F(Quadratic, LossesThatCannotBeDifferentiatedAreRefusedAndChangeNothing) {
   }
   EXPECT_FALSE(x.grad().defined());
   EXPECT_TRUE(optimizer.state().empty());
+}
+
+TEST(SGDPH, IsBuiltFromAModuleOrItsHolder) {
+  NetA model;
+  EXPECT_EQ(SGDPH(*model).partition().blocks(), 4);
+  EXPECT_EQ(SGDPH(model, SGDPHOptions(0.1)).partition().blocks(), 4);
+  const SGDPH constant(model);
+  EXPECT_EQ(constant.partition().entries.size(), 8);
 }
 
 TEST(SGDPH, Float32FollowsFloat64) {

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 namespace sgdph::test {
@@ -146,6 +147,49 @@ TEST_P(ShiftGuard, AlsoWorksThroughUpdateCurvature) {
 INSTANTIATE_TEST_SUITE_P(Types, ShiftGuard, testing::Values(torch::kFloat64, torch::kFloat32), [](const auto& info) {
   return info.param == torch::kFloat64 ? "float64" : "float32";
 });
+
+TEST(ShiftGuardOnSmallBlocks, FindsASoftmaxBiasOfAnySizeWhateverTheSeed) {
+  for (const int64_t classes : {2, 3, 4, 7}) {
+    for (uint64_t seed = 0; seed < 40; ++seed) {
+      torch::manual_seed(seed);
+      nn::Linear layer(5, classes);
+      layer->to(torch::kFloat64);
+      SGDPH optimizer(layer->parameters(), SGDPHOptions(0.1).rule(Rule::Paper).seed(seed));
+      const auto inputs = torch::randn({9, 5}, torch::kFloat64);
+      const auto labels = torch::randint(classes, {9}, torch::kLong);
+      train_step(optimizer, [&] { return nn::functional::cross_entropy(layer(inputs), labels); });
+      EXPECT_EQ(optimizer.partition().blocks(), 0) << classes << " classes, seed " << seed;
+    }
+  }
+}
+
+TEST(ShiftGuardAndBiasCorrection, TheExponentCountsTheRemainingRotationOnly) {
+  // a is found to be a zero block at its turn; b and c stay, then the last: M falls from 4 to 3.
+  auto a = leaf({1, 2}), b = leaf({0.5, 0.5}), c = leaf({0.5, 0.5}), last = leaf({1});
+  const auto cost = [&] { return (a * 0.3).sum() + b.square().sum() + c.square().sum() + last.square().sum(); };
+  const double lr = 0.1, tau = 1e-3, mu = 0.5, alpha = 0.7, eps = 0.1;
+  SGDPH optimizer(Parameters{a, b, c, last}, SGDPHOptions(lr).lr_so(tau).momentum(mu).hessian_momentum(alpha).eps(eps));
+  auto B = b.detach().clone(), momentum = torch::zeros_like(B);
+  double diag = 0;
+  for (int t = 1; t <= 12; ++t) {
+    // Turns after a's: b, c, last, b, c, last, ...
+    if (t % 3 == 2) diag = alpha * diag + (1 - alpha) * 2;
+    const int turns = t - 1;
+    const double correction = 1 - std::pow(alpha, turns / 3 + 1);
+    momentum = mu * momentum + 2 * B;
+    B = B - lr * tau * correction * momentum / (diag + eps);
+    train_step(optimizer, cost);
+    EXPECT_TRUE(torch::allclose(b.detach(), B, 1e-12, 1e-14)) << "step " << t;
+  }
+}
+
+TEST(IsShiftInvariant, HalfPrecisionKeepsBlocksThatAreNot) {
+  for (const auto type : {torch::kHalf, torch::kBFloat16}) {
+    const auto product = torch::tensor({1.0, -2.0, 1.5}).to(type);
+    EXPECT_FALSE(is_shift_invariant(0.1 * product, product, product, 1.0));
+    EXPECT_TRUE(is_shift_invariant(1e-3 * product, product, product, 1.0));
+  }
+}
 
 TEST(IsShiftInvariant, SmallButRealCurvatureIsKept) {
   // Row sum a thousandth of the random product, at any scale of the loss.

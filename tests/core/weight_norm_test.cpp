@@ -115,6 +115,11 @@ TEST(WeightNorm, ClonesAndSavesLikeAnyModule) {
   EXPECT_TRUE(torch::equal(loaded(x), layer(x)));
 }
 
+TEST(WeightNorm, IsBuiltFromSizesAlone) {
+  EXPECT_EQ(WeightNormConv2d(3, 8, 3)->direction.sizes(), at::IntArrayRef({8, 3, 3, 3}));
+  EXPECT_EQ(WeightNormLinear(3, 8)->direction.sizes(), at::IntArrayRef({8, 3}));
+}
+
 TEST(WeightNormConv2d, RefusesImpossibleChannels) {
   EXPECT_ERROR(WeightNormConv2d(nn::Conv2dOptions(3, 4, 3).groups(2)), "in_channels 3", "groups 2");
 }

@@ -8,19 +8,20 @@ function(run)
 endfunction()
 
 file(REMOVE_RECURSE ${WORK_DIR})
+set(ENV{CCACHE_NOHASHDIR} 1)  # as in the presets, so that the library's objects are found again
 set(prefix ${WORK_DIR}/prefix)
 if(NOT WAY STREQUAL "add_subdirectory")
   run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
 endif()
 
 if(WAY STREQUAL "pkg_config")
-  # The file lies under lib, lib64 or lib/<architecture>, and names the prefix it was configured for.
+  # The file lies under lib, lib64 or lib/<architecture>.
   file(GLOB_RECURSE file ${prefix}/*/sgdph.pc)
   get_filename_component(pkgconfig_dir ${file} DIRECTORY)
   get_filename_component(library_dir ${pkgconfig_dir} DIRECTORY)
   execute_process(
     COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${pkgconfig_dir}
-      pkg-config --define-variable=prefix=${prefix} --cflags --libs sgdph
+      pkg-config --cflags --libs sgdph
     OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   separate_arguments(flags UNIX_COMMAND "${flags}")
   run(${COMPILER} ${SOURCE_DIR}/examples/quickstart.cpp -o ${WORK_DIR}/quickstart ${flags}
@@ -34,7 +35,8 @@ set(arguments -G Ninja -S ${SOURCE_DIR}/examples -B ${WORK_DIR}/build
 if(WAY STREQUAL "find_package")
   list(APPEND arguments "-DCMAKE_PREFIX_PATH=${prefix};${PREFIX_PATH}")
 else()
-  list(APPEND arguments "-DCMAKE_PREFIX_PATH=${PREFIX_PATH}" -DSGDPH_SOURCE_DIR=${SOURCE_DIR})
+  list(APPEND arguments "-DCMAKE_PREFIX_PATH=${PREFIX_PATH}" -DSGDPH_SOURCE_DIR=${SOURCE_DIR}
+    -DSGDPH_WARNINGS_AS_ERRORS=ON)
 endif()
 run(${CMAKE_COMMAND} ${arguments})
 run(${CMAKE_COMMAND} --build ${WORK_DIR}/build --target quickstart)
