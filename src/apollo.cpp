@@ -124,7 +124,7 @@ void Apollo::update() {
   for (size_t i = 0; i < param_groups_.size(); ++i) {
     const auto& options = static_cast<const ApolloOptions&>(param_groups_[i].options());
     for (auto& parameter : param_groups_[i].params()) {
-      if (!parameter.grad().defined() || parameter.numel() == 0) continue;
+      if (!moves(parameter) || parameter.numel() == 0) continue;
       update_parameter(parameter, state_of<ApolloParamState>(parameter), base_lrs_[i], options);
     }
   }

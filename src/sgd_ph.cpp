@@ -117,7 +117,7 @@ std::vector<at::Tensor> SGDPH::block_curvatures() {
   std::vector<at::Tensor> curvatures(slots_.size());
   for (size_t i = 0; i < slots_.size(); ++i) {
     const auto& slot = slots_[i];
-    if (!slot.parameter.grad().defined() || !is_block(slot)) continue;
+    if (!moves(slot.parameter) || !is_block(slot)) continue;
     const auto& options = options_of(slot);
     const auto& state = state_of<SGDPHParamState>(slot.parameter);
     // A block not refreshed yet is first-order, except as published: there it divides by eps from the start.
@@ -180,7 +180,9 @@ void SGDPH::update() {
   summary_.step = step_;
   summary_.products = products_done();
   std::vector<at::Tensor> gradients;
-  for (const auto& slot : slots_) gradients.push_back(slot.parameter.grad());
+  for (const auto& slot : slots_) {
+    if (moves(slot.parameter)) gradients.push_back(slot.parameter.grad());
+  }
   summary_.non_finite = detail::count_non_finite(gradients) + count_non_finite();
   std::vector<at::Tensor> curvatures;
   summary_.applied = summary_.non_finite == 0 && prepare_step(curvatures);
@@ -190,7 +192,7 @@ void SGDPH::update() {
   summary_.step = ++step_;
   for (size_t i = 0; i < slots_.size(); ++i) {
     auto& parameter = slots_[i].parameter;
-    if (!parameter.grad().defined()) continue;
+    if (!moves(parameter)) continue;
     auto& state = state_of<SGDPHParamState>(parameter);
     if (curvatures[i].defined()) {
       second_order_step(parameter, state, options_of(slots_[i]), curvatures[i]);

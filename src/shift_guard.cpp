@@ -37,10 +37,11 @@ at::Tensor gradient_scale(const std::vector<at::Tensor>& gradients) {
   at::Tensor scale;
   for (const auto& gradient : gradients) {
     if (!gradient.defined() || gradient.numel() == 0) continue;
-    const auto square = gradient.detach().to(at::kDouble).square().mean();
-    scale = scale.defined() ? at::maximum(scale, square) : square;
+    const auto length = at::linalg_vector_norm(gradient.detach(), 2, at::OptionalIntArrayRef(), false, at::kDouble);
+    const auto mean = length / std::sqrt(static_cast<double>(gradient.numel()));
+    scale = scale.defined() ? at::maximum(scale, mean) : mean;
   }
-  return scale.defined() ? scale.sqrt() : at::zeros({}, at::kDouble);
+  return scale.defined() ? scale : at::zeros({}, at::kDouble);
 }
 
 bool is_shift_invariant(

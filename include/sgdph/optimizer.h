@@ -48,13 +48,17 @@ class OptimizerBase : public torch::optim::Optimizer {
 
   const std::string& name() const noexcept { return name_; }
 
-  /// Calls `visit(options, parameter)` for every parameter that has a gradient.
+  /// Whether a step moves the parameter: it has a gradient and is not frozen. (LibTorch's optimizers keep moving a
+  /// parameter that is frozen on the way, by momentum and decay.)
+  static bool moves(const at::Tensor& parameter) { return parameter.requires_grad() && parameter.grad().defined(); }
+
+  /// Calls `visit(options, parameter)` for every parameter that moves.
   template <class Options, class Visit>
   void for_each_gradient(Visit&& visit) {
     for (auto& group : param_groups_) {
       const auto& options = static_cast<const Options&>(group.options());
       for (auto& parameter : group.params()) {
-        if (parameter.grad().defined()) visit(options, parameter);
+        if (moves(parameter)) visit(options, parameter);
       }
     }
   }

@@ -136,7 +136,9 @@ TEST_F(Quadratic, ABlockNotRefreshedYetIsFirstOrderUnlessAsPublished) {
 }
 
 TEST_F(Quadratic, SignedEstimatesAreAveragedBeforeTheyAreRectified) {
-  // Probes given by hand: z = (1, 1) and (1, -1) alternate, so estimates are (1.5, -3.5) and (2.5, -2.5).
+  // Probes given by hand: z = (1, 1) and (1, -1) alternate, so estimates are (4, 2) and (-2, -4): their signs differ,
+  // and an average of absolute values would be another.
+  const auto coupled = torch::tensor({{1.0, 3.0}, {3.0, -1.0}}, torch::kFloat64);
   const double lr = 0.1, tau = 0.01, alpha = 0.6, eps = 0.05;
   SGDPH optimizer(
       Parameters{x}, SGDPHOptions(lr)
@@ -154,9 +156,9 @@ TEST_F(Quadratic, SignedEstimatesAreAveragedBeforeTheyAreRectified) {
   auto X = x.detach().clone(), average = torch::zeros_like(X);
   for (int t = 1; t <= 4; ++t) {
     const auto z = torch::tensor({1.0, t % 2 == 1 ? 1.0 : -1.0}, torch::kFloat64);
-    average = (1 - alpha) * average + alpha * z * a.mv(z);
-    X = X - lr * tau * a.mv(X) / (average.abs() + eps);
-    train_step(optimizer, loss);
+    average = (1 - alpha) * average + alpha * z * coupled.mv(z);
+    X = X - lr * tau * coupled.mv(X) / (average.abs() + eps);
+    train_step(optimizer, [&] { return 0.5 * x.dot(coupled.mv(x)); });
     expect(x, X, "block");
   }
   EXPECT_EQ(calls, 4);
@@ -341,6 +343,23 @@ TEST_F(Quadratic, UnusedAndFrozenParametersAreLeftAlone) {
     EXPECT_EQ(refreshed.count(unused.unsafeGetTensorImpl()), 0);
     expect(unused, torch::tensor({5.0, 6.0}, torch::kFloat64), "unused");
     expect(frozen, torch::tensor({7.0, 8.0}, torch::kFloat64), "frozen");
+  }
+}
+
+TEST_F(Quadratic, AParameterFrozenOnTheWayStopsAtOnce) {
+  SGDPH optimizer(parameters, SGDPHOptions(0.1).weight_decay(0.1));
+  AdaBelief other(parameters, AdaBeliefOptions(0.1).weight_decay(0.1));
+  for (auto* either :
+       {static_cast<torch::optim::Optimizer*>(&optimizer), static_cast<torch::optim::Optimizer*>(&other)}) {
+    w.requires_grad_(true);
+    x.requires_grad_(true);
+    train_step(*either, loss);
+    w.requires_grad_(false);
+    x.requires_grad_(false);
+    const auto W = w.detach().clone(), X = x.detach().clone();
+    train_step(*either, loss);  // zero_grad has left gradients of zero behind, and momentum is under way
+    EXPECT_TRUE(torch::equal(w, W));
+    EXPECT_TRUE(torch::equal(x, X));
   }
 }
 
