@@ -34,7 +34,7 @@ lint:  ## check the format, and run clang-tidy
 	@scripts/install-deps.sh lint test
 	@git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run --Werror
 	@cmake --preset release -Wno-dev >/dev/null
-	@git ls-files 'src/*.cpp' | xargs -P 2 -n 1 clang-tidy --quiet -p build/release
+	@git ls-files 'src/*.cpp' | xargs -P 2 -n 1 clang-tidy --quiet --extra-arg=-std=c++17 -p build/release
 
 install:  ## install the library to PREFIX (default /usr/local)
 	@scripts/install-deps.sh build

@@ -126,13 +126,14 @@ void OptimizerBase::notice_changes() {
 }
 
 void OptimizerBase::check_groups(const std::vector<OptimizerParamGroup>& groups) const {
-  checked(*defaults_).check(name_ + ", defaults");
-  std::vector<const OptimizerOptions*> all{defaults_.get()};
+  const auto& defaults = *defaults_;
+  checked(defaults).check(name_ + ", defaults");
+  std::vector<const OptimizerOptions*> all{&defaults};
   std::unordered_set<const at::TensorImpl*> seen;
   for (size_t i = 0; i < groups.size(); ++i) {
     const auto& options = groups[i].options();
     TORCH_CHECK(
-        typeid(options) == typeid(*defaults_), group_name(name_, i), ": its options are of another optimizer; give it ",
+        typeid(options) == typeid(defaults), group_name(name_, i), ": its options are of another optimizer; give it ",
         name_, "Options");
     checked(options).check(group_name(name_, i));
     all.push_back(&options);

@@ -148,7 +148,8 @@ struct StepLR::Steps final : Cloneable<StepLR::Steps, Scheduler::Shape> {
   Steps(int64_t step_size, double gamma) : step_size(step_size), gamma(gamma) {}
   const char* name() const override { return "StepLR"; }
   double lr(int64_t n, double base) const override {
-    return base * std::pow(gamma, static_cast<double>(n / step_size));
+    const int64_t passed = n / step_size;
+    return base * std::pow(gamma, static_cast<double>(passed));
   }
   void check() const override {
     TORCH_CHECK(step_size >= 1, "StepLR: step_size must be at least 1, got ", step_size);

@@ -42,14 +42,14 @@ void decompose(const at::Tensor& weight, at::Tensor& gain, at::Tensor& direction
 void reset_plain(at::Tensor& weight, at::Tensor& bias) {
   nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
   if (!bias.defined()) return;
-  const auto fan_in = static_cast<double>(weight.numel() / weight.size(0));
-  const double bound = fan_in > 0 ? 1 / std::sqrt(fan_in) : 0;
+  const int64_t fan_in = weight.numel() / weight.size(0);
+  const double bound = fan_in > 0 ? 1 / std::sqrt(static_cast<double>(fan_in)) : 0;
   nn::init::uniform_(bias, -bound, bound);
 }
 
 }  // namespace
 
-WeightNormConv2dImpl::WeightNormConv2dImpl(nn::Conv2dOptions options_) : options(std::move(options_)) {
+WeightNormConv2dImpl::WeightNormConv2dImpl(const nn::Conv2dOptions& options_) : options(options_) {
   reset();
 }
 

@@ -11,7 +11,7 @@ namespace sgdph {
 /// `gain` is a 1-D parameter and so a block of SGD-PH. Built from a plain layer it computes the same function.
 class WeightNormConv2dImpl : public torch::nn::Cloneable<WeightNormConv2dImpl> {
  public:
-  explicit WeightNormConv2dImpl(torch::nn::Conv2dOptions options);
+  explicit WeightNormConv2dImpl(const torch::nn::Conv2dOptions& options);
   WeightNormConv2dImpl(int64_t in_channels, int64_t out_channels, torch::ExpandingArray<2> kernel_size)
       : WeightNormConv2dImpl(torch::nn::Conv2dOptions(in_channels, out_channels, kernel_size)) {}
   explicit WeightNormConv2dImpl(const torch::nn::Conv2d& plain);
