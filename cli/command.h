@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace sgdph::cli {
+
+/// What a command does once its options are read; the exit code.
+using Action = std::function<int()>;
+
+/// An entry of the table of commands. `setup` adds options to the command's app and says what to run.
+struct Command {
+  const char* name;
+  const char* summary;
+  Action (*setup)(CLI::App& app);
+};
+
+const std::vector<Command>& commands();
+
+/// The whole command line, built from the table: what is parsed, and what completion and manual page are made from.
+struct CommandLine {
+  std::shared_ptr<CLI::App> app;
+  std::map<const CLI::App*, Action> actions;
+};
+CommandLine make_command_line();
+
+Action setup_train(CLI::App& app);
+Action setup_eval(CLI::App& app);
+Action setup_compare(CLI::App& app);
+Action setup_data(CLI::App& app);
+Action setup_list(CLI::App& app);
+Action setup_completion(CLI::App& app);
+Action setup_man(CLI::App& app);
+
+}  // namespace sgdph::cli

@@ -1,0 +1,37 @@
+#include "command.h"
+
+#include "train/machine.h"
+
+#include <CLI/CLI.hpp>
+
+namespace sgdph::cli {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> table{
+      {"train", "train a network: one data set, one optimizer, one seed", setup_train},
+      {"eval", "accuracy and loss of a checkpoint", setup_eval},
+      {"compare", "several optimizers and seeds on one task, with a table", setup_compare},
+      {"data", "list, fetch and verify data sets", setup_data},
+      {"list", "list models, optimizers, data sets or recipes", setup_list},
+      {"completion", "print a completion script for a shell", setup_completion},
+      {"man", "print the manual page", setup_man},
+  };
+  return table;
+}
+
+CommandLine make_command_line() {
+  CommandLine line;
+  line.app = std::make_shared<CLI::App>(
+      "sgdph: train, compare and measure with SGD with Partial Hessian and its rivals", "sgdph");
+  auto& app = *line.app;
+  app.set_version_flag("--version", "sgdph " + lab::sgdph_version() + " (LibTorch " + lab::libtorch_version() + ")");
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  for (const auto& command : commands()) {
+    auto* sub = app.add_subcommand(command.name, command.summary);
+    line.actions[sub] = command.setup(*sub);
+  }
+  return line;
+}
+
+}  // namespace sgdph::cli

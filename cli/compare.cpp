@@ -1,0 +1,110 @@
+#include "command.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "config/optimizer_table.h"
+#include "settings_options.h"
+#include "study/compare.h"
+#include "train/interrupt.h"
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+namespace sgdph::cli {
+namespace {
+
+struct CompareCommand {
+  SettingsOptions settings;
+  std::string optimizers = "all";
+  std::string seeds = "1";
+  std::string output_dir;
+  std::string format = "text";
+};
+
+const std::map<std::string, lab::TableFormat> kFormats{
+    {"text", lab::TableFormat::Text},
+    {"markdown", lab::TableFormat::Markdown},
+    {"csv", lab::TableFormat::Csv},
+    {"json", lab::TableFormat::Json}};
+
+std::vector<std::string> chosen_optimizers(const std::string& text) {
+  if (text == "all") return lab::optimizer_names();
+  std::vector<std::string> chosen;
+  for (const auto& name : CLI::detail::split(text, ',')) {
+    lab::optimizer_info(name);
+    if (std::find(chosen.begin(), chosen.end(), name) != chosen.end()) lab::fail("--opts: {} is named twice", name);
+    chosen.push_back(name);
+  }
+  return chosen;
+}
+
+/// "3" means seeds 1, 2 and 3; "4,5" these two.
+std::vector<int64_t> chosen_seeds(const std::string& text) {
+  std::vector<int64_t> seeds;
+  for (const auto& word : CLI::detail::split(text, ',')) {
+    int64_t seed = 0;
+    if (!CLI::detail::lexical_cast(word, seed) || seed < 0) {
+      lab::fail("--seeds: takes how many, or seeds with commas between, got '{}'", text);
+    }
+    if (std::find(seeds.begin(), seeds.end(), seed) != seeds.end()) lab::fail("--seeds: {} is given twice", seed);
+    seeds.push_back(seed);
+  }
+  if (text.find(',') != std::string::npos) return seeds;
+  const auto count = seeds.front();
+  if (count < 1 || count > 1000) lab::fail("--seeds: takes a number of seeds from 1 to 1000, got '{}'", text);
+  seeds.clear();
+  for (int64_t seed = 1; seed <= count; ++seed) seeds.push_back(seed);
+  return seeds;
+}
+
+int run(const CompareCommand& command) {
+  lab::CompareOptions options;
+  options.sources = command.settings.sources();
+  for (const auto* key : {"opt", "seed"}) {
+    if (options.sources.options.count(key) != 0) lab::fail("--{}: compare takes --{}s", key, key);
+  }
+  options.optimizers = chosen_optimizers(command.optimizers);
+  options.seeds = chosen_seeds(command.seeds);
+  // Names are checked with the first optimizer, before a folder is named after them.
+  auto sources = options.sources;
+  sources.options["opt"] = {options.optimizers.front(), "--opts"};
+  const auto settings = lab::combine(sources);
+  options.output_dir = command.output_dir.empty() ? fmt::format("runs/compare-{}-{}", settings.dataset, settings.model)
+                                                  : command.output_dir;
+  const auto result = lab::run_comparison(options);
+  const auto plan = lab::plan_comparison(options);
+  fmt::print("{}", lab::render(lab::summarise({plan.begin(), plan.end()}), kFormats.at(command.format)));
+  if (command.format == "text") {
+    fmt::print("* best mean of the last epoch; also in {}/summary.md, .csv, .json\n", options.output_dir.string());
+  }
+  if (result == lab::kInterrupted) fmt::print(stderr, "sgdph: stopped; the same command continues where it was\n");
+  return result;
+}
+
+}  // namespace
+
+Action setup_compare(CLI::App& app) {
+  auto command = std::make_shared<CompareCommand>();
+  const auto* group = "Comparison";
+  app.add_option("--opts", command->optimizers, "optimizers with commas between, or all")
+      ->default_str("all")
+      ->type_name("NAME,...")
+      ->group(group);
+  app.add_option("--seeds", command->seeds, "how many seeds, or the seeds themselves with commas between")
+      ->default_str("1")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--output-dir", command->output_dir, "folder of the runs; by default runs/compare-DATASET-MODEL")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--format", command->format, "how to print the table; all four are written to the folder")
+      ->check(CLI::IsMember(kFormats))
+      ->default_str("text")
+      ->type_name("{text,markdown,csv,json}")
+      ->group(group);
+  command->settings.add_to(app);
+  return [command] { return run(*command); };
+}
+
+}  // namespace sgdph::cli

@@ -1,0 +1,149 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "data/registry.h"
+#include "fetch/fetch.h"
+#include "fetch/progress.h"
+#include "fetch/verify.h"
+
+namespace sgdph::cli {
+namespace {
+
+constexpr int kNothingFetched = 1;
+constexpr int kInterrupted = 130;
+
+struct Options {
+  std::string name;
+  std::string path;
+  std::string url;
+  std::string checksum;
+  bool keep_archive = false;
+  bool quiet = false;
+  bool decode = false;
+};
+
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "set by a signal handler");
+
+/// Ctrl-C asks to stop, for its lifetime; a second one ends the program.
+class InterruptGuard {
+ public:
+  InterruptGuard() {
+    interrupted = false;
+    before_ = std::signal(SIGINT, [](int) {
+      interrupted = true;
+      std::signal(SIGINT, SIG_DFL);
+    });
+  }
+  ~InterruptGuard() { std::signal(SIGINT, before_); }
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+ private:
+  void (*before_)(int);
+};
+
+bool stderr_is_terminal() {
+  return ::isatty(STDERR_FILENO) == 1;
+}
+
+std::vector<std::string> dataset_names() {
+  std::vector<std::string> names;
+  for (const auto& info : lab::dataset_infos()) names.push_back(info.name);
+  return names;
+}
+
+int list() {
+  constexpr const char* kRow = "{:<14} {:<8} {:<34} {}\n";
+  fmt::print(kRow, "NAME", "PRESENT", "LOOKED FOR IN", "WHAT");
+  for (const auto& info : lab::dataset_infos()) {
+    std::error_code error;
+    const bool present = std::filesystem::is_directory(lab::data_folder(info.name, ""), error);
+    fmt::print(kRow, info.name, present ? "yes" : "no", info.default_path, info.title);
+  }
+  return 0;
+}
+
+int fetch(const Options& chosen) {
+  lab::ProgressLine progress(stderr_is_terminal());
+  lab::FetchOptions options;
+  if (!chosen.path.empty()) options.root = chosen.path;
+  options.url = chosen.url;
+  options.checksum = chosen.checksum;
+  options.keep_archive = chosen.keep_archive;
+  options.quiet = chosen.quiet;
+  options.say = [&](const std::string& line) {
+    progress.end();
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+  };
+  options.download.notice = options.say;
+  options.download.progress = [&](int64_t bytes, int64_t total) { progress.bytes(bytes, total); };
+  options.download.cancel = &interrupted;
+  return lab::fetch(chosen.name, options).outcome == lab::FetchOutcome::Instructions ? kNothingFetched : 0;
+}
+
+int verify(const Options& chosen) {
+  lab::ProgressLine progress(stderr_is_terminal());
+  lab::VerifyOptions options;
+  options.decode = chosen.decode;
+  options.progress = [&](int64_t images, int64_t total) { progress.images(images, total); };
+  options.cancel = &interrupted;
+  const auto report = lab::verify(chosen.name, chosen.path, options);
+  progress.end();
+  for (const auto& line : report.lines()) fmt::print("{}\n", line);
+  return 0;
+}
+
+template <class Function>
+int interruptible(Function function) {
+  const InterruptGuard guard;
+  try {
+    return function();
+  } catch (const lab::Interrupted& e) {
+    fmt::print(stderr, "sgdph: {}\n", e.what());
+    return kInterrupted;
+  }
+}
+
+}  // namespace
+
+Action setup_data(CLI::App& app) {
+  auto chosen = std::make_shared<Options>();
+  app.require_subcommand(1);
+  const auto names = fmt::format("One of {}", fmt::join(dataset_names(), ", "));
+
+  const auto* list_command = app.add_subcommand("list", "The data sets, where each is looked for, and which are there");
+
+  auto* fetch_command =
+      app.add_subcommand("fetch", "Download a data set, or say how to get it (then the exit code is 1)");
+  fetch_command->add_option("name", chosen->name, names)->required();
+  const auto holder = fmt::format("Folder to hold it ({})", lab::FetchOptions().root.string());
+  fetch_command->add_option("--data-path", chosen->path, holder)->type_name("DIR");
+  fetch_command->add_option("--url", chosen->url, "Another place of the archive: http, https or file");
+  fetch_command->add_option("--checksum", chosen->checksum, "Of that archive: md5:..., sha256:... or any");
+  fetch_command->add_flag("--keep-archive", chosen->keep_archive, "Do not remove the archive once it is unpacked");
+  fetch_command->add_flag("-q,--quiet", chosen->quiet, "Say nothing unless it fails");
+
+  auto* verify_command = app.add_subcommand("verify", "Check the files of a data set: form, labels, checksums");
+  verify_command->add_option("name", chosen->name, names)->required();
+  verify_command->add_option("--data-path", chosen->path, "Folder that holds it")->type_name("DIR");
+  verify_command->add_flag("--decode", chosen->decode, "Decode every image, not only headers");
+
+  return [=] {
+    if (list_command->parsed()) return list();
+    return interruptible([&] { return fetch_command->parsed() ? fetch(*chosen) : verify(*chosen); });
+  };
+}
+
+}  // namespace sgdph::cli

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include "settings_options.h"
+
+namespace sgdph::cli {
+
+struct EvaluateOptions {
+  bool json = false;
+  std::string export_to;  ///< also write the weights there, for Python
+};
+
+/// Evaluates a run's folder, a checkpoint or a state dict and prints the figures; the exit code. Options on the command
+/// line override the checkpoint's settings as far as they leave the network alone.
+int evaluate_path(const std::string& path, const SettingsOptions& given, const EvaluateOptions& options = {});
+
+}  // namespace sgdph::cli

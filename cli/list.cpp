@@ -1,0 +1,53 @@
+#include "command.h"
+
+#include "config/optimizer_table.h"
+#include "config/recipe.h"
+#include "data/registry.h"
+#include "models/registry.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <memory>
+
+namespace sgdph::cli {
+namespace {
+
+using Row = std::pair<std::string, std::string>;
+
+std::vector<Row> rows_of(const std::string& kind) {
+  std::vector<Row> rows;
+  if (kind == "models") {
+    for (const auto& info : lab::model_infos()) rows.emplace_back(info.name, info.title);
+  } else if (kind == "optimizers") {
+    for (const auto& info : lab::optimizer_infos()) {
+      rows.emplace_back(info.name, fmt::format("{}; settings: {}", info.title, fmt::join(info.keys, ", ")));
+    }
+  } else if (kind == "data") {
+    for (const auto& info : lab::dataset_infos()) rows.emplace_back(info.name, info.title);
+  } else {
+    for (const auto& name : lab::recipe_names()) rows.emplace_back(name, lab::named_recipe(name).title);
+  }
+  return rows;
+}
+
+}  // namespace
+
+Action setup_list(CLI::App& app) {
+  const std::vector<std::string> kinds{"models", "optimizers", "data", "recipes"};
+  auto chosen = std::make_shared<std::string>();
+  for (const auto& kind : kinds) {
+    app.add_subcommand(kind, "the " + kind + " there are")->callback([chosen, kind] { *chosen = kind; });
+  }
+  app.require_subcommand(1);
+  return [chosen] {
+    const auto rows = rows_of(*chosen);
+    size_t width = 0;
+    for (const auto& row : rows) width = std::max(width, row.first.size());
+    for (const auto& [name, text] : rows) fmt::print("{:<{}}  {}\n", name, width, text);
+    return 0;
+  };
+}
+
+}  // namespace sgdph::cli

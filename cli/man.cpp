@@ -1,0 +1,70 @@
+#include "command.h"
+
+#include "option_values.h"
+#include "train/machine.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+namespace sgdph::cli {
+namespace {
+
+/// Text as roff takes it: hyphens stay hyphens, and no line begins a request.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const auto letter : text) {
+    if (letter == '-') {
+      out += "\\-";
+    } else if (letter == '\\') {
+      out += "\\e";
+    } else {
+      out += letter;
+    }
+  }
+  return !out.empty() && (out[0] == '.' || out[0] == '\'') ? "\\&" + out : out;
+}
+
+std::string option_entry(const OptionText& option) {
+  std::vector<std::string> names;
+  for (const auto& name : option.names) names.push_back("\\fB" + escaped(name) + "\\fR");
+  const auto value = option.value.empty() ? "" : " \\fI" + escaped(option.value) + "\\fR";
+  auto help = escaped(option.help);
+  if (!option.default_text.empty()) help += " (default " + escaped(option.default_text) + ")";
+  return fmt::format(".TP\n{}{}\n{}\n", fmt::join(names, ", "), value, help);
+}
+
+void print_command(const CLI::App& app, const std::string& name) {
+  fmt::print(".SS \"{}\"\n{}.\n", escaped(name), escaped(app.get_description()));
+  for (const auto& option : options_of(app)) fmt::print("{}", option_entry(option));
+  for (const auto* command : commands_of(app)) print_command(*command, name + " " + command->get_name());
+}
+
+int print_manual() {
+  const auto line = make_command_line();
+  fmt::print(".TH SGDPH 1 \"\" \"sgdph {}\" \"User Commands\"\n", lab::sgdph_version());
+  fmt::print(".SH NAME\nsgdph \\- train and compare networks with SGD with Partial Hessian and its rivals\n");
+  fmt::print(".SH SYNOPSIS\n");
+  for (const auto* command : commands_of(*line.app)) {
+    fmt::print(".B sgdph {}\n[\\fIoptions\\fR]\n.br\n", command->get_name());
+  }
+  fmt::print(".SH COMMANDS\n");
+  for (const auto* command : commands_of(*line.app)) print_command(*command, "sgdph " + command->get_name());
+  fmt::print(
+      ".SH FILES\n.TP\nsettings.toml\nthe settings of a run; feed it back with \\fB\\-\\-config\\fR\n"
+      ".TP\nlog.jsonl\na header, one record per epoch and an end record\n"
+      ".TP\ncheckpoint\\-*.ckpt\nall that is needed to continue with the same bits\n"
+      ".TP\nmodel.pt\nthe weights as a state dict for Python's torch.load\n");
+  fmt::print(
+      ".SH EXIT STATUS\n0 done; 1 the run failed (the loss became non\\-finite, say); 2 bad input, nothing was "
+      "written; "
+      "130 interrupted, a checkpoint was written\n");
+  return 0;
+}
+
+}  // namespace
+
+Action setup_man(CLI::App& app) {
+  return print_manual;
+}
+
+}  // namespace sgdph::cli

@@ -1,0 +1,61 @@
+#include "option_values.h"
+
+#include "config/optimizer_table.h"
+#include "config/recipe.h"
+#include "data/registry.h"
+#include "models/registry.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+namespace sgdph::cli {
+namespace {
+
+template <class Infos>
+std::vector<std::string> names_of(const Infos& infos) {
+  std::vector<std::string> names;
+  for (const auto& info : infos) names.push_back(info.name);
+  return names;
+}
+
+/// The names an option takes: from the tables, or from a type such as {a,b,c}.
+std::vector<std::string> words_for(const std::vector<std::string>& names, const std::string& type) {
+  const auto is = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  if (is("--model")) return names_of(lab::model_infos());
+  if (is("--dataset")) return names_of(lab::dataset_infos());
+  if (is("--opt") || is("--opts")) return lab::optimizer_names();
+  if (is("--recipe")) return lab::recipe_names();
+  std::vector<std::string> words;
+  if (type.size() > 2 && type.front() == '{' && type.back() == '}') {
+    words = CLI::detail::split(type.substr(1, type.size() - 2), ',');
+  }
+  return words;
+}
+
+}  // namespace
+
+std::vector<OptionText> options_of(const CLI::App& app) {
+  std::vector<OptionText> all;
+  for (const auto* option : app.get_options()) {
+    if (option == app.get_help_ptr() || option->get_group().empty()) continue;
+    OptionText text;
+    for (const auto& name : option->get_snames()) text.names.push_back("-" + name);
+    for (const auto& name : option->get_lnames()) text.names.push_back("--" + name);
+    text.value = option->get_expected_min() == 0 ? "" : option->get_type_name();
+    if (option->get_positional()) text.value = option->get_name();
+    text.help = option->get_description();
+    text.default_text = option->get_default_str();
+    text.words = words_for(text.names, option->get_type_name());
+    text.takes_path = text.words.empty() && (option->get_type_name() == "DIR" || option->get_type_name() == "FILE" ||
+                                             option->get_type_name() == "PATH");
+    all.push_back(std::move(text));
+  }
+  return all;
+}
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+}  // namespace sgdph::cli

@@ -1,0 +1,102 @@
+#include "settings_options.h"
+
+#include "config/optimizer_table.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+namespace sgdph::cli {
+namespace {
+
+std::string type_name(const lab::Field& field) {
+  using Value = lab::Field::Value;
+  if (!field.choices.empty()) return fmt::format("{{{}}}", fmt::join(field.choices, ","));
+  const Value& value = field.value;
+  if (std::holds_alternative<int64_t*>(value) || std::holds_alternative<std::optional<int64_t>*>(value)) return "N";
+  if (std::holds_alternative<double*>(value) || std::holds_alternative<std::optional<double>*>(value)) return "NUMBER";
+  if (std::holds_alternative<std::vector<int64_t>*>(value)) return "N,N,...";
+  return field.key == "data_path" ? "DIR" : field.key == "init" ? "FILE" : "NAME";
+}
+
+/// The default as help shows it; empty where the optimizer, the data set or the machine decides.
+std::string default_text(const lab::Field& field) {
+  const auto value = field.get();
+  if (value.is_null() || value == "" || value == nlohmann::json::array()) return "";
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+}  // namespace
+
+void SettingsOptions::add_to(CLI::App& app) {
+  app.add_option("--recipe", recipe_, "settings by name, see 'sgdph list recipes'")
+      ->type_name("NAME")
+      ->group("Settings");
+  app.add_option("--config", config_, "settings from a TOML file; they override the recipe's")
+      ->type_name("FILE")
+      ->group("Settings");
+  lab::Settings defaults;
+  for (const auto& field : lab::fields_of(defaults)) {
+    CLI::Option* option = nullptr;
+    if (field.is_flag()) {
+      const auto negative = "!--no-" + field.flags.substr(2);
+      option = app.add_flag(field.flags + "," + negative, flags_[field.key], field.help);
+    } else {
+      option = app.add_option(field.flags, words_[field.key], field.help)->type_name(type_name(field));
+      const auto text = default_text(field);
+      if (!text.empty()) option->default_str(text);
+    }
+    option->group(to_string(field.part));
+    options_[field.key] = option;
+  }
+}
+
+lab::Layer SettingsOptions::given() const {
+  lab::Layer layer;
+  lab::Settings scratch;
+  for (const auto& field : lab::fields_of(scratch)) {
+    const auto* option = options_.at(field.key);
+    if (option->count() == 0) continue;
+    const auto where = option->get_name();
+    layer[field.key] = {
+        field.is_flag() ? nlohmann::json(flags_.at(field.key)) : field.parse(words_.at(field.key), where), where};
+  }
+  return layer;
+}
+
+lab::Sources SettingsOptions::sources() const {
+  lab::Sources sources;
+  if (!recipe_.empty()) sources.recipe = lab::named_recipe(recipe_);
+  if (!config_.empty()) sources.config = lab::read_recipe(config_);
+  sources.options = given();
+  return sources;
+}
+
+std::string settings_text(const lab::Settings& settings) {
+  auto copy = settings;
+  std::string text;
+  std::string line;
+  const char* part = nullptr;
+  const auto flush = [&] {
+    if (!line.empty()) text += line + "\n";
+    line.clear();
+  };
+  for (const auto& field : lab::fields_of(copy)) {
+    if (!field.is_set()) continue;
+    if (part != to_string(field.part)) {
+      flush();
+      part = to_string(field.part);
+      line = fmt::format("{:<10}", part);
+    }
+    const auto value = field.get();
+    const auto word = fmt::format(" {}={}", field.key, value.is_string() ? value.get<std::string>() : value.dump());
+    if (line.size() + word.size() > 110) {
+      flush();
+      line = std::string(10, ' ');
+    }
+    line += word;
+  }
+  flush();
+  return text;
+}
+
+}  // namespace sgdph::cli

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "config/recipe.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace sgdph::cli {
+
+/// An option for every setting of a run, and --recipe and --config. Must live until the command has run.
+class SettingsOptions {
+ public:
+  void add_to(CLI::App& app);
+
+  /// What the command line gave, recipe and file read.
+  lab::Sources sources() const;
+  /// The options alone.
+  lab::Layer given() const;
+  bool has_files() const { return !recipe_.empty() || !config_.empty(); }
+
+ private:
+  std::string recipe_;
+  std::string config_;
+  std::map<std::string, std::string> words_;  ///< by key
+  std::map<std::string, bool> flags_;
+  std::map<std::string, CLI::Option*> options_;
+};
+
+/// Every setting as "key value" pairs, a paragraph for each part.
+std::string settings_text(const lab::Settings& settings);
+
+}  // namespace sgdph::cli

@@ -1,0 +1,141 @@
+#include "command.h"
+
+#include "base/error.h"
+#include "evaluate_path.h"
+#include "settings_options.h"
+#include "train/interrupt.h"
+#include "train/setup.h"
+#include "train/trainer.h"
+
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+#include <memory>
+
+namespace sgdph::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TrainOptions {
+  SettingsOptions settings;
+  std::string output_dir;
+  std::string resume;
+  std::string progress = "auto";
+  bool test_only = false;
+  bool dry_run = false;
+};
+
+const std::map<std::string, lab::ProgressStyle> kStyles{
+    {"auto", lab::ProgressStyle::Auto},
+    {"bar", lab::ProgressStyle::Bar},
+    {"lines", lab::ProgressStyle::Lines},
+    {"machine", lab::ProgressStyle::Machine},
+    {"quiet", lab::ProgressStyle::Quiet}};
+
+/// The folder of the run that --resume means. A checkpoint file must be the newest: a run has one history.
+fs::path folder_to_resume(const std::string& path) {
+  if (!fs::exists(path)) lab::fail("--resume: {} does not exist", path);
+  if (fs::is_directory(path)) return path;
+  const auto file = lab::read_checkpoint(path);
+  auto folder = fs::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  const auto all = lab::checkpoints_in(folder);
+  if (!all.empty() && !fs::equivalent(all.front(), path)) {
+    lab::fail(
+        "--resume: {} is not the newest checkpoint of its run ({} is); remove the newer ones, or start a new run with "
+        "--init {}",
+        path, all.front().filename().string(), path);
+  }
+  return folder;
+}
+
+/// The run's own settings with the options on top; only what leaves the result alone may differ.
+lab::Settings settings_to_resume(const TrainOptions& options, const lab::Settings& stored) {
+  auto sources = options.settings.sources();
+  if (!options.settings.has_files()) sources.config = lab::parse_recipe(lab::to_toml(stored), "the run's settings");
+  auto settings = lab::resolve(lab::combine(sources));
+  lab::check_same_run(stored, settings);
+  return settings;
+}
+
+void introduce(const lab::RunParts& parts, const fs::path& folder, lab::Progress& progress) {
+  progress.line(settings_text(parts.settings));
+  const auto about = parts.optimizer->describe();
+  progress.line(fmt::format(
+      "{} with {} parameters{}; {} training and {} test images; writing to {}", parts.settings.model,
+      lab::count_parameters(*parts.model), about.empty() ? "" : ", " + about, parts.data.train->size(),
+      parts.data.test->size(), folder.string()));
+}
+
+int conclude(lab::Trainer& trainer, lab::Outcome outcome, const fs::path& folder, lab::Progress& progress) {
+  switch (outcome) {
+    case lab::Outcome::Finished:
+      progress.line(fmt::format(
+          "finished: test accuracy {:.2f} % (best {:.2f} % in epoch {}), {} of training; weights for Python in {}",
+          trainer.log().records().back().at("test_top1").get<double>(), trainer.state().best_top1,
+          trainer.state().best_epoch, lab::duration_text(trainer.state().train_seconds),
+          (folder / "model.pt").string()));
+      return 0;
+    case lab::Outcome::Interrupted:
+      fmt::print(stderr, "sgdph: {}; continue with: sgdph train --resume {}\n", trainer.message(), folder.string());
+      return lab::kInterrupted;
+    case lab::Outcome::Diverged: fmt::print(stderr, "sgdph: {}\n", trainer.message()); return 1;
+  }
+  return 1;
+}
+
+int run(const TrainOptions& options) {
+  lab::Progress progress(kStyles.at(options.progress));
+  if (!options.resume.empty()) {
+    const auto path = folder_to_resume(options.resume);
+    if (!options.output_dir.empty() && fs::weakly_canonical(options.output_dir) != fs::weakly_canonical(path)) {
+      lab::fail("--output-dir: a run is continued in its own folder {}, not in {}", path.string(), options.output_dir);
+    }
+    auto folder = lab::RunFolder::open(path);
+    const auto stored = folder.settings();
+    auto parts = lab::prepare_run(settings_to_resume(options, stored));
+    if (lab::to_json(stored) != lab::to_json(parts.settings)) folder.replace_settings(parts.settings);
+    lab::Trainer trainer(std::move(parts), std::move(folder), progress);
+    progress.line(fmt::format("continuing {} after step {}", path.string(), trainer.state().step));
+    return conclude(trainer, trainer.run(), path, progress);
+  }
+  auto settings = lab::combine(options.settings.sources());
+  auto name = fmt::format("runs/{}-{}-{}-seed{}", settings.dataset, settings.model, settings.opt, settings.seed);
+  const fs::path path = options.output_dir.empty() ? fs::path(name) : fs::path(options.output_dir);
+  if (!options.dry_run) lab::RunFolder::check_free(path);
+  auto parts = lab::prepare_run(settings);
+  introduce(parts, path, progress);
+  if (options.dry_run) return 0;
+  auto folder = lab::RunFolder::create(path, parts.settings);
+  lab::Trainer trainer(std::move(parts), std::move(folder), progress);
+  return conclude(trainer, trainer.run(), path, progress);
+}
+
+}  // namespace
+
+Action setup_train(CLI::App& app) {
+  auto options = std::make_shared<TrainOptions>();
+  options->settings.add_to(app);
+  const auto* group = "Run";
+  app.add_option("--output-dir", options->output_dir, "folder of the run; by default runs/DATASET-MODEL-OPT-seedN")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--resume", options->resume, "continue the run in this folder (or of this checkpoint)")
+      ->type_name("PATH")
+      ->group(group);
+  app.add_flag("--test-only", options->test_only, "only evaluate the checkpoint of --resume")->group(group);
+  app.add_flag("--dry-run", options->dry_run, "check everything, print the settings, write nothing")->group(group);
+  app.add_option("--progress", options->progress, "how to show progress")
+      ->check(CLI::IsMember(kStyles))
+      ->default_str("auto")
+      ->type_name("{auto,bar,lines,machine,quiet}")
+      ->group(group);
+  return [options] {
+    if (!options->test_only) return run(*options);
+    if (options->resume.empty()) lab::fail("--test-only: give the run or checkpoint with --resume");
+    return evaluate_path(options->resume, options->settings);
+  };
+}
+
+}  // namespace sgdph::cli

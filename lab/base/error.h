@@ -1,0 +1,23 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace sgdph::lab {
+
+/// Bad input of the user: one line that says what, where, the value and the remedy. `main` alone catches it, prints it
+/// and exits with 2.
+class UserError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+template <class... Args>
+[[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
+  throw UserError(fmt::format(text, std::forward<Args>(args)...));
+}
+
+}  // namespace sgdph::lab

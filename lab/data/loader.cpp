@@ -1,0 +1,216 @@
+#include "data/loader.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "data/buffer_pool.h"
+
+namespace sgdph::lab {
+namespace {
+
+// Streams of the generator: epochs count from 0, images of an epoch from 1.
+constexpr uint64_t kChoiceStream = ~uint64_t{0};
+
+void check(const LoaderOptions& options, int64_t images) {
+  if (options.batch_size < 1) fail("the batch size is {}; it must be at least 1", options.batch_size);
+  if (options.workers < 0) fail("the number of workers is {}; it must not be negative", options.workers);
+  if (options.prefetch < 1) fail("workers are to prepare {} batches ahead; it must be at least 1", options.prefetch);
+  if (options.limit < 0) fail("the limit of images is {}; it must not be negative (0: none)", options.limit);
+  if (options.batch_size > images) {
+    fail("a batch of {} is larger than the data, {} images; choose a smaller one", options.batch_size, images);
+  }
+}
+
+/// Fisher and Yates.
+void shuffle(std::vector<int64_t>& order, Random random) {
+  for (auto left = static_cast<int64_t>(order.size()); left > 1; --left) {
+    std::swap(order[static_cast<size_t>(left - 1)], order[static_cast<size_t>(random.below(left))]);
+  }
+}
+
+/// The images an epoch shows, by a fixed choice.
+std::vector<int64_t> chosen_images(const LoaderOptions& options, int64_t size) {
+  std::vector<int64_t> images(static_cast<size_t>(size));
+  std::iota(images.begin(), images.end(), 0);
+  if (options.limit > 0 && options.limit < size) {
+    if (options.shuffle) shuffle(images, Random(options.seed, kChoiceStream));
+    images.resize(static_cast<size_t>(options.limit));
+    std::sort(images.begin(), images.end());
+  }
+  return images;
+}
+
+/// What became of a batch.
+struct Made {
+  Batch batch;
+  int64_t images = 0;
+  int64_t damaged = 0;
+  std::exception_ptr error;
+};
+
+}  // namespace
+
+struct Loader::Impl {
+  Impl(const Dataset& dataset, LoaderOptions loader_options)
+      : data(dataset), options(loader_options), chosen(chosen_images(options, data.size())) {
+    check(options, images());
+  }
+  ~Impl() { stop(); }
+
+  int64_t images() const { return static_cast<int64_t>(chosen.size()); }
+  int64_t batches() const { return (images() + options.batch_size - 1) / options.batch_size; }
+
+  void start(int64_t new_epoch, int64_t first) {
+    TORCH_CHECK(new_epoch >= 0, "Loader: epoch ", new_epoch, " is negative");
+    TORCH_CHECK(first >= 0 && first <= batches(), "Loader: batch ", first, " of ", batches());
+    stop();
+    epoch = new_epoch;
+    order = chosen;
+    if (options.shuffle) shuffle(order, Random(options.seed, static_cast<uint64_t>(epoch)));
+    delivered = claimed = first;
+    const auto count = std::min(options.workers, batches() - first);
+    for (int64_t i = 0; i < count; ++i) workers.emplace_back([this] { work(); });
+  }
+
+  void stop() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    changed.notify_all();
+    for (auto& worker : workers) worker.join();
+    workers.clear();
+    made.clear();
+    stopping = false;
+  }
+
+  /// Fills a batch with plain loops: no LibTorch operator runs here that would start threads of its own or draw
+  /// numbers.
+  Made make(int64_t number) {
+    Made result;
+    try {
+      fill(number, result);
+    } catch (...) {
+      result.error = std::current_exception();
+    }
+    return result;
+  }
+
+  void fill(int64_t number, Made& result) {
+    const auto begin = number * options.batch_size;
+    const auto count = std::min(options.batch_size, images() - begin);
+    const auto shape = data.shape();
+    auto& [tensor, labels] = result.batch;
+    const std::vector<int64_t> sizes{count, shape.channels, shape.height, shape.width};
+    const auto cpu = at::TensorOptions().pinned_memory(options.pin_memory);
+    tensor = options.pin_memory ? at::empty(sizes, cpu.dtype(at::kFloat)) : buffers.tensor(sizes);
+    labels = at::empty({count}, cpu.dtype(at::kLong));
+    auto* values = tensor.data_ptr<float>();
+    auto* label = labels.data_ptr<int64_t>();
+    for (int64_t i = 0; i < count && !stopping; ++i) {
+      const auto index = order[static_cast<size_t>(begin + i)];
+      Random random(options.seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(index) + 1);
+      try {
+        *label = data.read(index, options.shuffle ? &random : nullptr, values);
+      } catch (const UserError&) {
+        if (!options.skip_damaged) throw;
+        ++result.damaged;
+        continue;
+      }
+      values += shape.values();
+      ++label;
+      ++result.images;
+    }
+    if (result.images < count) {
+      tensor = tensor.narrow(0, 0, result.images);
+      labels = labels.narrow(0, 0, result.images);
+    }
+  }
+
+  void work() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      const auto ahead = options.prefetch * options.workers;
+      changed.wait(lock, [&] { return stopping || claimed >= batches() || claimed < delivered + ahead; });
+      if (stopping || claimed >= batches()) return;
+      const auto number = claimed++;
+      lock.unlock();
+      auto result = make(number);
+      lock.lock();
+      made.emplace(number, std::move(result));
+      changed.notify_all();
+    }
+  }
+
+  /// The next batch in order, whoever made it.
+  Made take() {
+    if (workers.empty()) return make(delivered++);
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return made.count(delivered) > 0; });
+    auto result = std::move(made.extract(delivered).mapped());
+    ++delivered;
+    changed.notify_all();
+    return result;
+  }
+
+  const Dataset& data;
+  const LoaderOptions options;
+  const std::vector<int64_t> chosen;
+  BufferPool buffers;
+  std::vector<int64_t> order;  ///< of this epoch; empty before the first
+  int64_t epoch = 0;
+  int64_t damaged = 0;
+
+  std::mutex mutex;  ///< of what follows
+  std::condition_variable changed;
+  std::vector<std::thread> workers;
+  std::map<int64_t, Made> made;
+  int64_t claimed = 0;    ///< the next batch to make
+  int64_t delivered = 0;  ///< the next batch to hand out
+  std::atomic<bool> stopping{false};
+};
+
+Loader::Loader(const Dataset& data, LoaderOptions options) : impl_(std::make_unique<Impl>(data, options)) {}
+
+Loader::~Loader() = default;
+
+void Loader::start(int64_t epoch, int64_t first) {
+  impl_->start(epoch, first);
+}
+
+std::optional<Batch> Loader::next() {
+  TORCH_CHECK(!impl_->order.empty(), "Loader: start an epoch first");
+  while (impl_->delivered < impl_->batches()) {
+    auto made = impl_->take();
+    if (made.error) std::rethrow_exception(made.error);
+    impl_->damaged += made.damaged;
+    if (made.images > 0) return std::move(made.batch);
+  }
+  return std::nullopt;
+}
+
+int64_t Loader::images() const {
+  return impl_->images();
+}
+
+int64_t Loader::batches() const {
+  return impl_->batches();
+}
+
+int64_t Loader::damaged() const {
+  return impl_->damaged;
+}
+
+}  // namespace sgdph::lab

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <vector>
+
+namespace sgdph::lab {
+
+/// Per channel, of values in [0, 1]: (value - mean) / deviation.
+struct Normalisation {
+  std::vector<float> mean;
+  std::vector<float> deviation;
+};
+
+}  // namespace sgdph::lab

@@ -1,0 +1,191 @@
+#include "fetch/unpack.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sgdph::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kPiece = size_t{1} << 18;
+
+struct ArchiveDeleter {
+  void operator()(archive* reader) const { archive_read_free(reader); }
+};
+
+class OutputFile {
+ public:
+  explicit OutputFile(fs::path path) : path_(std::move(path)) {
+    file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (file_ < 0) refuse();
+  }
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  ~OutputFile() {
+    if (file_ >= 0) ::close(file_);
+  }
+
+  void write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const auto written = ::write(file_, bytes.data(), bytes.size());
+      if (written < 0 && errno != EINTR) refuse();
+      if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+    }
+  }
+
+  void finish() {
+    if (::fsync(file_) != 0 || ::close(std::exchange(file_, -1)) != 0) refuse();
+  }
+
+ private:
+  [[noreturn]] void refuse() const { fail("cannot write {}: {}", path_.string(), std::strerror(errno)); }
+
+  fs::path path_;
+  int file_ = -1;
+};
+
+class Unpacker {
+ public:
+  Unpacker(const fs::path& archive, const fs::path& target, const UnpackOptions& options)
+      : name_(archive.string()), target_(target), options_(options), reader_(archive_read_new()), piece_(kPiece) {
+    if (!reader_) throw std::bad_alloc();
+    auto* reader = reader_.get();
+    // Named one by one: "all" would include filters that run programs.
+    archive_read_support_filter_gzip(reader);
+    archive_read_support_filter_xz(reader);
+    archive_read_support_filter_bzip2(reader);
+    archive_read_support_format_tar(reader);
+    // By its directory at the end only: reading a zip as a stream would not notice that its end is missing.
+    archive_read_support_format_zip_seekable(reader);
+    // Without it the bytes after the end mark of a tar are not read, and a missing tail of the compressed stream not
+    // seen.
+    archive_read_set_option(reader, "tar", "read_concatenated_archives", "1");
+    if (archive_read_open_filename(reader, name_.c_str(), kPiece) != ARCHIVE_OK) damaged();
+  }
+
+  void run() {
+    int64_t entries = 0;
+    archive_entry* entry = nullptr;
+    for (;;) {
+      const int code = archive_read_next_header(reader_.get(), &entry);
+      if (code == ARCHIVE_EOF) break;
+      if (code != ARCHIVE_OK && code != ARCHIVE_WARN) damaged();
+      if (++entries > options_.max_entries) fail("{} has more than {} entries; refused", name_, options_.max_entries);
+      unpack_entry(entry);
+    }
+    for (const auto& file : options_.required) {
+      if (done_.count(file) == 0) fail("{} does not hold {}/{}", name_, options_.folder, file);
+    }
+  }
+
+ private:
+  [[noreturn]] void damaged() const {
+    const char* why = archive_error_string(reader_.get());
+    fail("{} is damaged or no archive (tar, zip): {}", name_, why != nullptr ? why : "unknown reason");
+  }
+
+  /// The entry's name as a path below the folder to unpack to.
+  fs::path safe_path(archive_entry* entry) const {
+    const char* text = archive_entry_pathname(entry);
+    if (text == nullptr || *text == '\0') fail("{} has an entry without a readable name; refused", name_);
+    const auto refuse = [&](const char* why) { fail("{} has the entry '{}', {}; refused", name_, text, why); };
+    const fs::path path(text);
+    if (path.is_absolute()) refuse("an absolute path");
+    if (std::find(path.begin(), path.end(), "..") != path.end()) refuse("which leaves the folder");
+    if (archive_entry_hardlink(entry) != nullptr || archive_entry_symlink(entry) != nullptr) refuse("a link");
+    const auto type = archive_entry_filetype(entry);
+    if (type != AE_IFREG && type != AE_IFDIR) refuse("neither a file nor a folder");
+    return path.lexically_normal();
+  }
+
+  /// The name under which the entry is kept, if it is.
+  std::optional<std::string> kept_name(archive_entry* entry) const {
+    const auto path = safe_path(entry);
+    if (archive_entry_filetype(entry) != AE_IFREG || path.parent_path() != options_.folder) return {};
+    const auto name = path.filename().string();
+    for (const auto* list : {&options_.required, &options_.optional}) {
+      if (std::find(list->begin(), list->end(), name) != list->end()) return name;
+    }
+    return {};
+  }
+
+  void unpack_entry(archive_entry* entry) {
+    const auto name = kept_name(entry);
+    if (name && !done_.insert(*name).second) fail("{} holds {}/{} twice; refused", name_, options_.folder, *name);
+    std::optional<OutputFile> out;
+    if (name) out.emplace(target_ / *name);
+    // What is not kept is read as well: it counts, and damage in it is damage.
+    for (;;) {
+      if (is_set(options_.cancel)) throw Interrupted(fmt::format("interrupted while unpacking {}", name_));
+      const auto count = archive_read_data(reader_.get(), piece_.data(), piece_.size());
+      if (count < 0) damaged();
+      if (count == 0) break;
+      bytes_ += count;
+      if (bytes_ > options_.max_bytes) fail("{} unpacks to more than {} bytes; refused", name_, options_.max_bytes);
+      if (out) out->write({piece_.data(), static_cast<size_t>(count)});
+    }
+    if (out) out->finish();
+  }
+
+  std::string name_;
+  const fs::path& target_;
+  const UnpackOptions& options_;
+  std::unique_ptr<archive, ArchiveDeleter> reader_;
+  std::vector<char> piece_;
+  std::set<std::string> done_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace
+
+void unpack(const fs::path& archive, const fs::path& target, const UnpackOptions& options) {
+  Unpacker(archive, target, options).run();
+}
+
+StagingFolder::StagingFolder(const fs::path& target)
+    : target_(target), path_(target.parent_path() / ("." + target.filename().string() + ".new")) {
+  std::error_code error;
+  fs::remove_all(path_, error);
+  if (!fs::create_directory(path_, error)) fail("cannot make the folder {}: {}", path_.string(), error.message());
+}
+
+StagingFolder::~StagingFolder() {
+  std::error_code error;
+  if (!path_.empty()) fs::remove_all(path_, error);
+}
+
+fs::path StagingFolder::put_in_place() {
+  fs::path old;
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(target_))) {
+    old = target_.string() + ".old";
+    for (int n = 2; fs::exists(fs::symlink_status(old)); ++n) old = fmt::format("{}.old{}", target_.string(), n);
+    fs::rename(target_, old, error);
+    if (error) fail("cannot move {} away: {}", target_.string(), error.message());
+  }
+  fs::rename(path_, target_, error);
+  if (error) {
+    std::error_code ignored;
+    if (!old.empty()) fs::rename(old, target_, ignored);
+    fail("cannot put {} in place: {}", target_.string(), error.message());
+  }
+  path_.clear();
+  return old;
+}
+
+}  // namespace sgdph::lab

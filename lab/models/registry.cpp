@@ -1,0 +1,105 @@
+#include "models/registry.h"
+
+#include "base/error.h"
+#include "base/names.h"
+#include "models/resnet.h"
+#include "models/vgg.h"
+
+#include <functional>
+#include <utility>
+
+namespace sgdph::lab {
+namespace {
+
+using Builder = std::function<std::shared_ptr<ImageModel>(const ModelOptions&)>;
+
+struct Entry {
+  ModelInfo info;
+  Builder build;
+};
+
+template <class Model, class Shape>
+Builder builder(Shape (*shape)()) {
+  return [shape](const ModelOptions& options) { return std::make_shared<Model>(shape(), options); };
+}
+
+const std::vector<Entry>& table() {
+  static const std::vector<Entry> entries = {
+      {{"vgg11", "VGG11, 8 convolutions"}, builder<VGG>(VGG::vgg11)},
+      {{"vgg19", "VGG19, 16 convolutions"}, builder<VGG>(VGG::vgg19)},
+      {{"resnet18", "ResNet18, basic blocks"}, builder<ResNet>(ResNet::resnet18)},
+      {{"resnet50", "ResNet50, bottleneck blocks"}, builder<ResNet>(ResNet::resnet50)},
+      {{"resnet20", "ResNet20 of He et al. for CIFAR, 16-64 channels", true}, builder<ResNet>(ResNet::resnet20)},
+      {{"resnet8", "thin ResNet8 for CPUs, 8-32 channels", true}, builder<ResNet>(ResNet::resnet8)},
+  };
+  return entries;
+}
+
+const std::vector<std::pair<std::string, Norm>>& norms() {
+  static const std::vector<std::pair<std::string, Norm>> entries = {
+      {"batch", Norm::Batch},       {"layer", Norm::Layer}, {"group", Norm::Group},
+      {"instance", Norm::Instance}, {"none", Norm::None},   {"weight", Norm::Weight},
+  };
+  return entries;
+}
+
+constexpr double kMaxWidth = 16;
+constexpr int64_t kMaxCount = 1'000'000;
+
+void check_count(const std::string& model, const char* what, int64_t count) {
+  if (count >= 1 && count <= kMaxCount) return;
+  fail("model {}: {} {} is out of range; use 1 to {}", model, what, count, kMaxCount);
+}
+
+}  // namespace
+
+Norm norm_from_name(const std::string& name) {
+  check_name("norm", name, norm_names());
+  for (const auto& [known, norm] : norms()) {
+    if (known == name) return norm;
+  }
+  return Norm::Batch;  // not reached: check_name refuses every other name
+}
+
+std::vector<std::string> norm_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, norm] : norms()) names.push_back(name);
+  return names;
+}
+
+const std::vector<ModelInfo>& model_infos() {
+  static const std::vector<ModelInfo> infos = [] {
+    std::vector<ModelInfo> all;
+    for (const auto& entry : table()) all.push_back(entry.info);
+    return all;
+  }();
+  return infos;
+}
+
+std::shared_ptr<ImageModel> make_model(const ModelOptions& options) {
+  std::vector<std::string> names;
+  for (const auto& info : model_infos()) names.push_back(info.name);
+  check_name("model", options.name, names);
+  // Written so that NaN fails too.
+  if (!(options.width > 0 && options.width <= kMaxWidth)) {
+    fail("model {}: width {} is out of range; use more than 0, up to {}", options.name, options.width, kMaxWidth);
+  }
+  check_count(options.name, "number of input channels", options.in_channels);
+  check_count(options.name, "number of classes", options.classes);
+  for (const auto& entry : table()) {
+    if (entry.info.name != options.name) continue;
+    if (entry.info.small && options.form == Form::ImageNet) {
+      fail("model {} has the CIFAR form only; use that form, or resnet18 in ImageNet form", options.name);
+    }
+    return entry.build(options);
+  }
+  return nullptr;  // not reached: check_name refuses every other name
+}
+
+int64_t count_parameters(const torch::nn::Module& model) {
+  int64_t count = 0;
+  for (const auto& parameter : model.parameters()) count += parameter.numel();
+  return count;
+}
+
+}  // namespace sgdph::lab

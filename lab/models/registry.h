@@ -1,0 +1,45 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sgdph::lab {
+
+/// A network for images: its forward maps [n, channels, height, width] to class scores.
+class ImageModel : public torch::nn::Module {
+ public:
+  virtual at::Tensor forward(at::Tensor images) = 0;
+};
+
+enum class Form { Cifar, ImageNet };
+enum class Norm { Batch, Layer, Group, Instance, None, Weight };
+
+Norm norm_from_name(const std::string& name);  ///< UserError with the nearest name
+std::vector<std::string> norm_names();
+
+struct ModelInfo {
+  std::string name;    ///< vgg11, vgg19, resnet18, resnet50, resnet20, resnet8
+  std::string title;   ///< one line for lists
+  bool small = false;  ///< CIFAR form only
+};
+
+struct ModelOptions {
+  std::string name;
+  Form form = Form::Cifar;
+  Norm norm = Norm::Batch;
+  double width = 1;  ///< multiplies the channels
+  int64_t in_channels = 3;
+  int64_t classes = 10;
+};
+
+const std::vector<ModelInfo>& model_infos();
+/// Builds and initialises (from LibTorch's default generator) a network; a UserError for what cannot be.
+std::shared_ptr<ImageModel> make_model(const ModelOptions& options);
+
+int64_t count_parameters(const torch::nn::Module& model);
+
+}  // namespace sgdph::lab

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "config/recipe.h"
+#include "study/summary.h"
+
+namespace sgdph::lab {
+
+struct CompareOptions {
+  Sources sources;  ///< of every run; `opt` and `seed` are the comparison's
+  std::vector<std::string> optimizers;
+  std::vector<int64_t> seeds;
+  std::filesystem::path output_dir;
+};
+
+/// A run of the comparison and its settings.
+struct ComparedRun : PlannedRun {
+  Settings settings;  ///< resolved
+};
+
+/// Optimizers x seeds, seed by seed, so that a first complete comparison is there early. Every mistake in the settings
+/// shows here, and runs of other settings in the folder are refused.
+std::vector<ComparedRun> plan_comparison(const CompareOptions& options);
+
+/// Runs what is not over yet, each in a process of its own so that peak memories do not mix; shows a live table.
+/// Returns the exit code: 0, 1 if a run failed other than by diverging, or that of an interruption. Writes summary.txt,
+/// .md, .csv and .json to the folder.
+int run_comparison(const CompareOptions& options);
+
+}  // namespace sgdph::lab

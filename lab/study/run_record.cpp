@@ -1,0 +1,37 @@
+#include "study/run_record.h"
+
+#include "base/error.h"
+#include "train/run_log.h"
+
+namespace sgdph::lab {
+
+std::optional<RunRecord> read_run_record(const std::filesystem::path& folder) {
+  const auto path = folder / "log.jsonl";
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  const auto lines = read_log(path);
+  if (lines.empty()) return std::nullopt;
+  RunRecord run;
+  run.folder = folder;
+  try {
+    for (const auto& line : lines) {
+      const auto type = line.at("type").get<std::string>();
+      if (type == "header") {
+        run.header = line;
+      } else if (type == "epoch") {
+        run.epochs.push_back(line);
+        run.top1 = line.at("test_top1").get<double>();
+        run.best_top1 = std::max(run.best_top1, run.top1);
+      } else if (type == "end") {
+        run.status = line.at("status").get<std::string>();
+        run.train_seconds = line.at("cost").at("train_seconds").get<double>();
+        run.peak_memory = line.at("cost").at("peak_memory_bytes").get<int64_t>();
+      }
+    }
+  } catch (const nlohmann::json::exception& error) {
+    fail("{}: a record of another version or damaged: {}", path.string(), error.what());
+  }
+  if (run.header.is_null()) fail("{}: the log has no header", path.string());
+  return run;
+}
+
+}  // namespace sgdph::lab

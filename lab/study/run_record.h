@@ -1,0 +1,32 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/settings.h"
+
+namespace sgdph::lab {
+
+/// What a run's folder says of it. Made from the log alone, so that tables are rebuilt without training.
+struct RunRecord {
+  std::filesystem::path folder;
+  nlohmann::json header;
+  std::vector<nlohmann::json> epochs;
+  std::string status = "unfinished";  ///< or finished, diverged
+  double top1 = 0;                    ///< of the last epoch
+  double best_top1 = 0;
+  double train_seconds = 0;
+  int64_t peak_memory = 0;
+
+  bool over() const { return status != "unfinished"; }
+};
+
+/// Nothing if there is no log yet; a UserError for a log of another kind.
+std::optional<RunRecord> read_run_record(const std::filesystem::path& folder);
+
+}  // namespace sgdph::lab

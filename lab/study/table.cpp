@@ -1,0 +1,66 @@
+#include "study/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sgdph::lab {
+namespace {
+
+std::vector<size_t> widths_of(const Table& table) {
+  std::vector<size_t> widths;
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    size_t width = table.columns[i].size();
+    for (const auto& row : table.rows) width = std::max(width, row[i].size());
+    widths.push_back(width);
+  }
+  return widths;
+}
+
+std::string padded(const std::vector<std::string>& cells, const std::vector<size_t>& widths, const char* between) {
+  std::string line;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (i > 0) line += between;
+    line += i == 0 ? fmt::format("{:<{}}", cells[i], widths[i]) : fmt::format("{:>{}}", cells[i], widths[i]);
+  }
+  return line;
+}
+
+std::string quoted(const std::string& cell) {
+  if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
+  std::string text = "\"";
+  for (const auto letter : cell) text += letter == '"' ? std::string("\"\"") : std::string(1, letter);
+  return text + "\"";
+}
+
+}  // namespace
+
+std::string text_table(const Table& table) {
+  const auto widths = widths_of(table);
+  auto text = padded(table.columns, widths, "  ") + "\n";
+  text += std::string(text.size() - 1, '-') + "\n";
+  for (const auto& row : table.rows) text += padded(row, widths, "  ") + "\n";
+  return text;
+}
+
+std::string markdown_table(const Table& table) {
+  const auto widths = widths_of(table);
+  auto text = "| " + padded(table.columns, widths, " | ") + " |\n|";
+  for (size_t i = 0; i < widths.size(); ++i) text += i == 0 ? "---|" : "---:|";
+  text += "\n";
+  for (const auto& row : table.rows) text += "| " + padded(row, widths, " | ") + " |\n";
+  return text;
+}
+
+std::string csv_table(const Table& table) {
+  std::string text;
+  const auto add = [&](const std::vector<std::string>& cells) {
+    for (size_t i = 0; i < cells.size(); ++i) text += (i > 0 ? "," : "") + quoted(cells[i]);
+    text += "\n";
+  };
+  add(table.columns);
+  for (const auto& row : table.rows) add(row);
+  return text;
+}
+
+}  // namespace sgdph::lab

@@ -1,0 +1,42 @@
+#include "train/evaluate.h"
+
+#include "base/error.h"
+#include "train/interrupt.h"
+
+#include <ATen/Functions.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+
+namespace sgdph::lab {
+
+Evaluation evaluate(ImageModel& model, Loader& loader, const at::Device& device) {
+  const c10::InferenceMode inference;
+  const bool training = model.is_training();
+  model.eval();
+  Evaluation result;
+  double loss = 0;
+  int64_t top1 = 0;
+  int64_t top5 = 0;
+  loader.start(0);
+  while (const auto batch = loader.next()) {
+    const auto scores = model.forward(batch->images.to(device));
+    const auto labels = batch->labels.to(device);
+    loss += at::cross_entropy_loss(scores, labels, {}, at::Reduction::Sum).item<double>();
+    const auto k = std::min<int64_t>(5, scores.size(1));
+    const auto hits = std::get<1>(scores.topk(k, 1)).eq(labels.unsqueeze(1));
+    top1 += hits.select(1, 0).sum().item<int64_t>();
+    top5 += hits.sum().item<int64_t>();
+    result.images += labels.size(0);
+    if (interrupted()) break;
+  }
+  model.train(training);
+  if (result.images == 0) fail("there is no image to evaluate on");
+  const auto images = static_cast<double>(result.images);
+  result.loss = loss / images;
+  result.top1 = 100 * static_cast<double>(top1) / images;
+  result.top5 = 100 * static_cast<double>(top5) / images;
+  return result;
+}
+
+}  // namespace sgdph::lab

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "data/loader.h"
+#include "models/registry.h"
+
+namespace sgdph::lab {
+
+struct Evaluation {
+  double loss = 0;  ///< mean cross-entropy
+  double top1 = 0;  ///< in per cent
+  double top5 = 0;
+  int64_t images = 0;
+};
+
+/// Runs the network over one epoch of the loader in evaluation mode and restores its mode.
+Evaluation evaluate(ImageModel& model, Loader& loader, const at::Device& device);
+
+}  // namespace sgdph::lab

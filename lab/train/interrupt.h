@@ -1,0 +1,20 @@
+#pragma once
+
+namespace sgdph::lab {
+
+/// While one is alive, the first Ctrl-C (or SIGTERM) only raises a flag, so that work can be brought to a good end; the
+/// second one ends the program as usual.
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+};
+
+bool interrupted();
+
+/// Exit code of work ended by Ctrl-C.
+constexpr int kInterrupted = 130;
+
+}  // namespace sgdph::lab

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace sgdph::lab {
+
+std::string cpu_name();
+std::string libtorch_version();
+std::string sgdph_version();
+/// Now, in UTC: 2026-01-31T12:00:00Z.
+std::string time_stamp();
+int64_t core_count();
+/// The largest resident set of this process so far.
+int64_t peak_memory_bytes();
+
+/// Seconds on a clock that never jumps.
+double seconds_now();
+
+}  // namespace sgdph::lab

@@ -1,0 +1,150 @@
+#include "train/run_folder.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "config/recipe.h"
+
+#include <spdlog/spdlog.h>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace sgdph::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path settings_file(const fs::path& folder) {
+  return folder / "settings.toml";
+}
+
+bool is_checkpoint_name(const std::string& name) {
+  return name.rfind("checkpoint-", 0) == 0 && fs::path(name).extension() == ".ckpt";
+}
+
+}  // namespace
+
+bool RunFolder::holds_run(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(settings_file(path), error);
+}
+
+void RunFolder::check_free(const fs::path& path) {
+  if (holds_run(path)) {
+    fail(
+        "{} already holds a run; continue it with --resume {} or choose another --output-dir", path.string(),
+        path.string());
+  }
+  std::error_code error;
+  if (fs::is_directory(path, error) && !checkpoints_in(path).empty()) {
+    fail("{} holds checkpoints of another run; choose another --output-dir", path.string());
+  }
+  // The nearest folder that exists must take the new one.
+  auto existing = fs::absolute(path);
+  while (!fs::exists(existing, error) && existing.has_parent_path() && existing != existing.parent_path()) {
+    existing = existing.parent_path();
+  }
+  if (!fs::is_directory(existing, error) || ::access(existing.c_str(), W_OK | X_OK) != 0) {
+    fail(
+        "cannot write to {}: {} is not a writable folder; choose another --output-dir", path.string(),
+        existing.string());
+  }
+}
+
+RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
+  const auto file = path_ / ".lock";
+  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock_ < 0) fail("the folder {} is not writable: {}", path_.string(), std::strerror(errno));
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    ::close(std::exchange(lock_, -1));
+    fail("another process is working on {}; wait for it or stop it first", path_.string());
+  }
+}
+
+RunFolder::RunFolder(RunFolder&& other) noexcept
+    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
+
+RunFolder::~RunFolder() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+RunFolder RunFolder::create(const fs::path& path, const Settings& settings) {
+  check_free(path);
+  make_writable_folder(path);
+  RunFolder folder(path);
+  folder.replace_settings(settings);
+  return folder;
+}
+
+RunFolder RunFolder::open(const fs::path& path) {
+  if (!holds_run(path)) fail("{} holds no run (no settings.toml); give the folder that train wrote", path.string());
+  RunFolder folder(path);
+  for (const auto& entry : fs::directory_iterator(path)) {
+    if (entry.path().extension() == ".new") fs::remove(entry.path());
+  }
+  return folder;
+}
+
+Settings RunFolder::settings() const {
+  Sources sources;
+  sources.config = read_recipe(settings_file(path_).string());
+  return combine(sources);
+}
+
+void RunFolder::replace_settings(const Settings& settings) const {
+  write_file_atomically(settings_file(path_), {to_toml(settings)});
+}
+
+std::vector<fs::path> checkpoints_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (is_checkpoint_name(entry.path().filename().string())) found.push_back(entry.path());
+  }
+  std::sort(found.rbegin(), found.rend());
+  return found;
+}
+
+std::optional<CheckpointFile> RunFolder::newest_checkpoint() const {
+  const auto candidates = checkpoints_in(path_);
+  for (const auto& candidate : candidates) {
+    try {
+      return read_checkpoint(candidate);
+    } catch (const UserError& error) {
+      spdlog::warn("{}; it is set aside and the one before it used", error.what());
+      fs::rename(candidate, candidate.string() + ".damaged");
+    }
+  }
+  if (!candidates.empty()) {
+    fail("{} has no whole checkpoint left; remove the folder and start anew", path_.string());
+  }
+  return std::nullopt;
+}
+
+fs::path RunFolder::add_checkpoint(
+    int64_t step, const nlohmann::json& meta, const CheckpointSections& sections, int64_t keep) const {
+  const auto path = path_ / fmt::format("checkpoint-{:09}.ckpt", step);
+  write_checkpoint(path, meta, sections);
+  const auto all = checkpoints_in(path_);
+  for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) fs::remove(all[i]);
+  return path;
+}
+
+FoundCheckpoint find_checkpoint(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return {path, read_checkpoint(path)};
+  for (const auto& candidate : checkpoints_in(path)) {
+    try {
+      return {candidate, read_checkpoint(candidate)};
+    } catch (const UserError& damage) {
+      spdlog::warn("{}; trying the one before it", damage.what());
+    }
+  }
+  fail("{} has no whole checkpoint; give a run's folder or a checkpoint file", path.string());
+}
+
+}  // namespace sgdph::lab

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/settings.h"
+#include "formats/checkpoint_file.h"
+
+namespace sgdph::lab {
+
+/// The folder of a run: settings.toml, log.jsonl, checkpoint-*.ckpt and, when finished, model.pt. One process at a time
+/// writes to it.
+class RunFolder {
+ public:
+  /// Refuses a path that holds a run already or cannot be written to; makes nothing.
+  static void check_free(const std::filesystem::path& path);
+  static bool holds_run(const std::filesystem::path& path);
+
+  /// Makes the folder and writes the settings.
+  static RunFolder create(const std::filesystem::path& path, const Settings& settings);
+  /// An existing run; removes what a killed process left half-written.
+  static RunFolder open(const std::filesystem::path& path);
+
+  RunFolder(RunFolder&& other) noexcept;
+  RunFolder& operator=(RunFolder&&) = delete;
+  ~RunFolder();
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path log() const { return path_ / "log.jsonl"; }
+  std::filesystem::path model() const { return path_ / "model.pt"; }
+  Settings settings() const;
+  void replace_settings(const Settings& settings) const;
+
+  /// The newest checkpoint that is whole. Damaged ones are set aside with a warning; a UserError if there are only
+  /// such.
+  std::optional<CheckpointFile> newest_checkpoint() const;
+  /// Writes a checkpoint, then removes all but the newest `keep`.
+  std::filesystem::path add_checkpoint(
+      int64_t step, const nlohmann::json& meta, const CheckpointSections& sections, int64_t keep) const;
+
+ private:
+  explicit RunFolder(std::filesystem::path path);
+
+  std::filesystem::path path_;
+  int lock_ = -1;
+};
+
+/// The checkpoints of a folder, newest first.
+std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& folder);
+
+/// The checkpoint that a path means: the file itself, or the newest whole one of a run's folder, without changing
+/// anything there.
+struct FoundCheckpoint {
+  std::filesystem::path path;
+  CheckpointFile file;
+};
+FoundCheckpoint find_checkpoint(const std::filesystem::path& path);
+
+}  // namespace sgdph::lab

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <vector>
+
+namespace sgdph::lab {
+
+/// The log of a run, JSON lines: a header, one record per epoch, and an end record. Each line is on the disk before the
+/// next step; a line that cannot be written whole is taken back.
+class RunLog {
+ public:
+  explicit RunLog(std::filesystem::path path) : path_(std::move(path)) {}
+
+  /// Puts the file in place anew with these records, all or nothing.
+  void start(std::vector<nlohmann::json> records);
+  void append(nlohmann::json record);
+  const std::vector<nlohmann::json>& records() const { return records_; }
+
+ private:
+  std::filesystem::path path_;
+  std::vector<nlohmann::json> records_;
+};
+
+/// The whole lines of a log; a last line without its end (the machine stopped while it was written) is left out. A line
+/// that is not JSON is a UserError that names it.
+std::vector<nlohmann::json> read_log(const std::filesystem::path& path);
+
+}  // namespace sgdph::lab

@@ -1,0 +1,275 @@
+#include "train/trainer.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "models/state_dict.h"
+#include "train/evaluate.h"
+#include "train/interrupt.h"
+#include "train/machine.h"
+#include "train/setup.h"
+
+#include <ATen/Parallel.h>
+#include <sgdph/schedulers.h>
+#include <torch/nn/utils/clip_grad.h>
+
+#include <cmath>
+
+namespace sgdph::lab {
+namespace {
+
+/// Steps in a row that an optimizer may refuse before the run is given up.
+constexpr int64_t kMaxSkipped = 20;
+
+LoaderOptions loader_options(const Settings& s, bool train) {
+  LoaderOptions options;
+  options.batch_size = s.batch_size;
+  options.workers = *s.workers;
+  options.shuffle = train;
+  options.seed = static_cast<uint64_t>(s.seed);
+  options.limit = train ? s.train_limit : s.test_limit;
+  options.skip_damaged = s.skip_damaged;
+  options.pin_memory = s.device != "cpu";
+  return options;
+}
+
+double percent(int64_t part, int64_t whole) {
+  return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+}  // namespace
+
+RunParts prepare_run(const Settings& settings) {
+  RunParts parts;
+  parts.settings = resolve(settings);
+  at::set_num_threads(static_cast<int>(parts.settings.threads));
+  parts.data = open_dataset(parts.settings.dataset, parts.settings.data_path, parts.settings.augment);
+  parts.model = build_model(parts.settings, *parts.data.train);
+  parts.model->to(at::Device(parts.settings.device));
+  parts.optimizer = make_optimizer(*parts.model, parts.settings);
+  // A batch larger than the data is refused here, before a folder is made.
+  const Loader train(*parts.data.train, loader_options(parts.settings, true));
+  return parts;
+}
+
+Trainer::Trainer(RunParts parts, RunFolder folder, Progress& progress)
+    : parts_(std::move(parts)),
+      folder_(std::move(folder)),
+      progress_(progress),
+      device_(parts_.settings.device),
+      train_loader_(std::make_unique<Loader>(*parts_.data.train, loader_options(parts_.settings, true))),
+      log_(folder_.log()) {
+  auto test = loader_options(parts_.settings, false);
+  const auto available = parts_.data.test->size();
+  test.batch_size = std::min(test.batch_size, test.limit > 0 ? std::min(test.limit, available) : available);
+  test_loader_ = std::make_unique<Loader>(*parts_.data.test, test);
+  schedule_ = make_schedule(parts_.optimizer->base(), parts_.settings, steps_per_epoch());
+  if (const auto checkpoint = folder_.newest_checkpoint()) {
+    restore(*checkpoint);
+  } else {
+    log_.start({header()});
+  }
+}
+
+Trainer::~Trainer() = default;
+
+int64_t Trainer::steps_per_epoch() const {
+  return (train_loader_->batches() + parts_.settings.accumulate - 1) / parts_.settings.accumulate;
+}
+
+nlohmann::json Trainer::header() const {
+  return {
+      {"type", "header"},
+      {"version", sgdph_version()},
+      {"libtorch", libtorch_version()},
+      {"cpu", cpu_name()},
+      {"threads", parts_.settings.threads},
+      {"seed", parts_.settings.seed},
+      {"started", time_stamp()},
+      {"parameters", count_parameters(*parts_.model)},
+      {"train_images", train_loader_->images()},
+      {"test_images", test_loader_->images()},
+      {"settings", to_json(parts_.settings)}};
+}
+
+Outcome Trainer::run() {
+  const InterruptGuard guard;
+  parts_.model->train();
+  while (!stopped_ && state_.epoch < parts_.settings.epochs) {
+    if (train_epoch()) finish_epoch();
+  }
+  progress_.clear();
+  if (!stopped_) {
+    finish_run();
+    return Outcome::Finished;
+  }
+  return *stopped_;
+}
+
+bool Trainer::train_epoch() {
+  train_loader_->start(state_.epoch, state_.batch);
+  const auto every = parts_.settings.checkpoint_every;
+  double started = seconds_now();
+  const auto take_time = [&] {
+    const double now = seconds_now();
+    state_.seconds += now - started;
+    started = now;
+  };
+  while (train_step()) {
+    take_time();
+    show_progress();
+    const bool wanted = every > 0 && state_.step % every == 0 && state_.batch < train_loader_->batches();
+    if (wanted || interrupted()) {
+      const auto path = save_checkpoint();
+      if (!stopped_ && interrupted()) {
+        stopped_ = Outcome::Interrupted;
+        message_ = fmt::format("stopped at step {}; {} is written", state_.step, path);
+      }
+      started = seconds_now();
+    }
+    if (stopped_) return false;
+  }
+  take_time();
+  return !stopped_;
+}
+
+bool Trainer::train_step() {
+  const auto& s = parts_.settings;
+  auto& optimizer = *parts_.optimizer;
+  optimizer.base().zero_grad();
+  int64_t batches = 0;
+  while (batches < s.accumulate) {
+    const auto batch = train_loader_->next();
+    if (!batch) break;
+    ++batches;
+    const auto labels = batch->labels.to(device_);
+    const auto scores = parts_.model->forward(batch->images.to(device_));
+    const auto loss = at::cross_entropy_loss(scores, labels, {}, at::Reduction::Mean, -100, s.label_smoothing);
+    const auto value = loss.item<double>();
+    if (!std::isfinite(value)) {
+      diverge(fmt::format("the loss became {}", value));
+      return false;
+    }
+    optimizer.backward(loss);
+    const auto images = labels.size(0);
+    state_.loss_sum += value * static_cast<double>(images);
+    state_.correct += scores.detach().argmax(1).eq(labels).sum().item<int64_t>();
+    state_.seen += images;
+  }
+  if (batches == 0) return false;
+  // Gradients are averaged, not the losses: a loss divided by the number of batches would shrink its curvature too.
+  if (batches > 1) {
+    for (const auto& parameter : parts_.model->parameters()) {
+      if (parameter.grad().defined()) parameter.mutable_grad().div_(batches);
+    }
+  }
+  if (s.clip_grad_norm > 0) torch::nn::utils::clip_grad_norm_(parts_.model->parameters(), s.clip_grad_norm);
+  const bool applied = optimizer.step();
+  state_.skipped += applied ? 0 : 1;
+  skipped_in_a_row_ = applied ? 0 : skipped_in_a_row_ + 1;
+  schedule_->step();
+  state_.batch = std::min(train_loader_->batches(), state_.batch + s.accumulate);
+  ++state_.step;
+  if (skipped_in_a_row_ >= kMaxSkipped) diverge(fmt::format("{} steps in a row met non-finite values", kMaxSkipped));
+  return true;
+}
+
+void Trainer::finish_epoch() {
+  const double started = seconds_now();
+  const auto test = evaluate(*parts_.model, *test_loader_, device_);
+  if (interrupted()) {
+    // The epoch's training is done and its test is not: the checkpoint stands before the test.
+    stopped_ = Outcome::Interrupted;
+    message_ = fmt::format("stopped after step {}; {} is written", state_.step, save_checkpoint());
+    return;
+  }
+  if (!std::isfinite(test.loss)) return diverge(fmt::format("the test loss became {}", test.loss));
+  ++state_.epoch;
+  if (state_.best_epoch == 0 || test.top1 > state_.best_top1) {
+    state_.best_top1 = test.top1;
+    state_.best_epoch = state_.epoch;
+  }
+  state_.train_seconds += state_.seconds;
+  const auto seen = static_cast<double>(state_.seen);
+  const auto train_loss = state_.loss_sum / seen;
+  const auto train_top1 = percent(state_.correct, state_.seen);
+  nlohmann::json record{
+      {"type", "epoch"},
+      {"epoch", state_.epoch},
+      {"step", state_.step},
+      {"lr", parts_.optimizer->lr()},
+      {"train_loss", train_loss},
+      {"train_top1", train_top1},
+      {"test_loss", test.loss},
+      {"test_top1", test.top1},
+      {"test_top5", test.top5},
+      {"skipped_steps", state_.skipped},
+      {"damaged_images", train_loader_->images() - state_.seen},
+      {"cost",
+       {{"train_seconds", state_.seconds},
+        {"test_seconds", seconds_now() - started},
+        {"images_per_second", seen / state_.seconds},
+        {"peak_memory_bytes", peak_memory_bytes()}}}};
+  progress_.line(fmt::format(
+      "epoch {:{}}/{}  train loss {:.4f}  acc {:5.2f} %   test loss {:.4f}  acc {:5.2f} % (best {:.2f})   {:.1f} s",
+      state_.epoch, std::to_string(parts_.settings.epochs).size(), parts_.settings.epochs, train_loss, train_top1,
+      test.loss, test.top1, state_.best_top1, state_.seconds));
+  state_.batch = 0;
+  state_.loss_sum = 0;
+  state_.correct = state_.seen = state_.skipped = 0;
+  state_.seconds = 0;
+  log_.append(std::move(record));
+  save_checkpoint();
+}
+
+void Trainer::finish_run() {
+  const auto& records = log_.records();
+  if (records.back().at("type") != "end") {
+    const auto& last = records.back();
+    log_.append(
+        {{"type", "end"},
+         {"status", "finished"},
+         {"epochs", state_.epoch},
+         {"steps", state_.step},
+         {"test_top1", last.at("test_top1")},
+         {"best_top1", state_.best_top1},
+         {"best_epoch", state_.best_epoch},
+         {"cost",
+          {{"train_seconds", state_.train_seconds},
+           {"peak_memory_bytes", std::max(state_.peak_memory, peak_memory_bytes())}}}});
+  }
+  write_file_atomically(folder_.model(), {save_state_dict(*parts_.model)});
+}
+
+void Trainer::diverge(const std::string& what) {
+  if (stopped_) return;
+  stopped_ = Outcome::Diverged;
+  const auto checkpoints = checkpoints_in(folder_.path());
+  message_ = fmt::format(
+      "{} at step {} (epoch {}), learning rate {}; last good checkpoint: {}; try a smaller --lr, --clip-grad-norm or "
+      "--lr-warmup-epochs",
+      what, state_.step + 1, state_.epoch + 1, parts_.optimizer->lr(),
+      checkpoints.empty() ? "none yet" : checkpoints.front().string());
+  log_.append(
+      {{"type", "end"},
+       {"status", "diverged"},
+       {"epochs", state_.epoch},
+       {"steps", state_.step},
+       {"message", message_},
+       {"cost",
+        {{"train_seconds", state_.train_seconds + state_.seconds},
+         {"peak_memory_bytes", std::max(state_.peak_memory, peak_memory_bytes())}}}});
+}
+
+void Trainer::show_progress() {
+  ProgressState shown;
+  shown.epoch = state_.epoch + 1;
+  shown.epochs = parts_.settings.epochs;
+  shown.done = state_.epoch * train_loader_->batches() + state_.batch;
+  shown.total = parts_.settings.epochs * train_loader_->batches();
+  shown.loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(1, state_.seen));
+  shown.accuracy = percent(state_.correct, state_.seen);
+  shown.images_per_second = static_cast<double>(state_.seen) / std::max(1e-9, state_.seconds);
+  progress_.show(shown);
+}
+
+}  // namespace sgdph::lab

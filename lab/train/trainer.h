@@ -1,0 +1,101 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "config/settings.h"
+#include "data/loader.h"
+#include "data/registry.h"
+#include "models/registry.h"
+#include "train/optimizers.h"
+#include "train/progress.h"
+#include "train/run_folder.h"
+#include "train/run_log.h"
+
+namespace sgdph {
+class Scheduler;
+}
+
+namespace sgdph::lab {
+
+enum class Outcome { Finished, Interrupted, Diverged };
+
+/// Where a run stands. With the sections of a checkpoint it is all that the rest of the run depends on.
+struct RunState {
+  int64_t epoch = 0;  ///< epochs completed
+  int64_t batch = 0;  ///< batches done of the epoch under way
+  int64_t step = 0;   ///< optimizer steps
+  // Of the epoch under way.
+  double loss_sum = 0;
+  int64_t correct = 0;
+  int64_t seen = 0;
+  int64_t skipped = 0;  ///< steps the optimizer refused because of non-finite values
+  double seconds = 0;
+  // Of the whole run.
+  double best_top1 = 0;
+  int64_t best_epoch = 0;
+  double train_seconds = 0;
+  int64_t peak_memory = 0;
+
+  NLOHMANN_DEFINE_TYPE_INTRUSIVE(
+      RunState, epoch, batch, step, loss_sum, correct, seen, skipped, seconds, best_top1, best_epoch, train_seconds,
+      peak_memory)
+};
+
+/// What a run needs, made and checked before anything is written.
+struct RunParts {
+  Settings settings;  ///< resolved
+  DatasetPair data;
+  std::shared_ptr<ImageModel> model;
+  std::unique_ptr<TrainingOptimizer> optimizer;
+};
+RunParts prepare_run(const Settings& settings);
+
+/// Trains, evaluates after each epoch, logs and writes checkpoints. What it computes depends on the settings only: a
+/// run that was stopped at any moment and continued ends with the same bits.
+class Trainer {
+ public:
+  /// Continues from the folder's newest checkpoint if it has one.
+  Trainer(RunParts parts, RunFolder folder, Progress& progress);
+  ~Trainer();
+
+  Outcome run();
+
+  const RunState& state() const { return state_; }
+  /// The records so far.
+  const RunLog& log() const { return log_; }
+  /// What happened when a run ends early, in one line.
+  const std::string& message() const { return message_; }
+
+ private:
+  void restore(const CheckpointFile& file);
+  nlohmann::json header() const;
+  bool train_epoch();
+  /// One step of the optimizer; false at the end of the epoch or if the run must stop.
+  bool train_step();
+  void finish_epoch();
+  void finish_run();
+  std::string save_checkpoint();
+  bool parameters_finite() const;
+  void diverge(const std::string& what);
+  void show_progress();
+  int64_t steps_per_epoch() const;
+
+  RunParts parts_;
+  RunFolder folder_;
+  Progress& progress_;
+  at::Device device_;
+  std::unique_ptr<Loader> train_loader_;
+  std::unique_ptr<Loader> test_loader_;
+  std::unique_ptr<Scheduler> schedule_;
+  RunLog log_;
+  RunState state_;
+  std::optional<Outcome> stopped_;
+  std::string message_;
+  int64_t skipped_in_a_row_ = 0;
+};
+
+}  // namespace sgdph::lab

@@ -1,0 +1,102 @@
+// What of a run goes into a checkpoint, and comes back out of it.
+
+#include "base/error.h"
+#include "models/state_dict.h"
+#include "train/machine.h"
+#include "train/trainer.h"
+
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
+#include <sgdph/schedulers.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+namespace sgdph::lab {
+namespace {
+
+std::string archived(const Scheduler& schedule) {
+  torch::serialize::OutputArchive archive;
+  schedule.save(archive);
+  std::ostringstream out;
+  archive.save_to(out);
+  return out.str();
+}
+
+void restore_schedule(Scheduler& schedule, const std::string& bytes) {
+  std::istringstream in(bytes);
+  torch::serialize::InputArchive archive;
+  archive.load_from(in);
+  schedule.load(archive);
+}
+
+// Dropout draws from LibTorch's generator.
+std::string generator_state(const at::Device& device) {
+  auto generator = at::globalContext().defaultGenerator(device);
+  const auto state = generator.get_state();
+  return {static_cast<const char*>(state.data_ptr()), static_cast<size_t>(state.numel())};
+}
+
+void restore_generator(const at::Device& device, const std::string& bytes) {
+  auto state = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
+  std::copy(bytes.begin(), bytes.end(), static_cast<char*>(state.data_ptr()));
+  auto generator = at::globalContext().defaultGenerator(device);
+  generator.set_state(state);
+}
+
+}  // namespace
+
+void Trainer::restore(const CheckpointFile& file) {
+  const auto where = folder_.path().string();
+  try {
+    load_state_dict(*parts_.model, file.section("model", where), where);
+    parts_.optimizer->load(file.section("optimizer", where));
+    restore_schedule(*schedule_, file.section("schedule", where));
+    restore_generator(device_, file.section("generator", where));
+    state_ = file.meta.at("state").get<RunState>();
+    auto records = file.meta.at("records").get<std::vector<nlohmann::json>>();
+    // Of the settings only those that leave the result alone can have changed.
+    records.at(0)["settings"] = to_json(parts_.settings);
+    log_.start(std::move(records));
+  } catch (const c10::Error& error) {
+    fail("{}: the checkpoint does not fit: {}", where, error.what_without_backtrace());
+  } catch (const nlohmann::json::exception& error) {
+    fail("{}: the checkpoint's header lacks something: {}", where, error.what());
+  }
+}
+
+std::string Trainer::save_checkpoint() {
+  if (!parameters_finite()) {
+    diverge("a parameter became non-finite");
+    return "";
+  }
+  state_.peak_memory = std::max(state_.peak_memory, peak_memory_bytes());
+  const nlohmann::json meta{
+      {"version", sgdph_version()},
+      {"settings", to_json(parts_.settings)},
+      {"classes", parts_.data.train->classes()},
+      {"state", state_},
+      {"records", log_.records()}};
+  const auto model = save_state_dict(*parts_.model);
+  const auto optimizer = parts_.optimizer->save();
+  const auto schedule = archived(*schedule_);
+  const auto generator = generator_state(device_);
+  return folder_
+      .add_checkpoint(
+          state_.step, meta,
+          {{"model", model}, {"optimizer", optimizer}, {"schedule", schedule}, {"generator", generator}},
+          parts_.settings.keep_checkpoints)
+      .string();
+}
+
+bool Trainer::parameters_finite() const {
+  for (const auto& parameter : parts_.model->parameters()) {
+    if (!std::isfinite(parameter.detach().sum().item<double>()) && !parameter.detach().isfinite().all().item<bool>()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace sgdph::lab

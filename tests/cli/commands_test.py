@@ -1,0 +1,186 @@
+"""What the commands do when all is well."""
+
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+import support
+
+OPTIMIZERS = ["sgdm", "adam", "adamw", "adabelief", "adahessian", "apollo", "sgd-ph"]
+
+
+class Train(support.CommandTest):
+    def test_the_stored_settings_fed_back_give_the_same_run(self):
+        one, two = self.folder / "one", self.folder / "two"
+        self.succeed(*self.small("sgd-ph", 2, one, "--rule", "paper", "--probe", "hadamard", "--lr-milestones", "1,2",
+                                 "--lr-scheduler", "multistep", "--no-augment", "--label-smoothing", "0.1"))
+        self.succeed("train", "--config", one / "settings.toml", "--output-dir", two)
+        self.assert_same_run(one, two)
+        self.assertEqual((one / "settings.toml").read_text(), (two / "settings.toml").read_text())
+
+    def test_options_override_a_file_which_overrides_the_recipe(self):
+        file = self.folder / "mine.toml"
+        file.write_text("[run]\nepochs = 7\nbatch_size = 16\n[optimizer.adam]\nlr = 0.5\n[optimizer.sgdm]\nlr = 0.25\n")
+        words = ["train", "--recipe", "fashion-mnist", "--config", file, "-b", "8", "--data-path", self.data, "--dry-run"]
+        shown = self.succeed(*words, "--opt", "sgdm").stdout
+        for part in ["epochs=7", "batch_size=8", "lr=0.25", "weight_decay=0.0001", "lr_scheduler=cosine"]:
+            self.assertIn(part, shown)
+        self.assertFalse((self.folder / "runs").exists())
+
+    def test_the_log_has_a_header_one_record_per_epoch_and_an_end(self):
+        output = self.folder / "run"
+        self.succeed(*self.small("sgdm", 3, output, "--seed", 5))
+        header, *epochs, end = support.records(output)
+        self.assertEqual(header["type"], "header")
+        for key in ("settings", "version", "libtorch", "cpu", "threads", "seed"):
+            self.assertIn(key, header)
+        self.assertEqual(header["seed"], 5)
+        self.assertEqual([r["epoch"] for r in epochs], [1, 2, 3])
+        self.assertEqual(end["status"], "finished")
+        self.assertEqual(end["test_top1"], epochs[-1]["test_top1"])
+
+    def test_the_network_learns_with_every_optimizer(self):
+        for opt in OPTIMIZERS:
+            output = self.folder / opt
+            self.succeed(*self.small(opt, 6, output, "--recipe", "fashion-mnist", "--no-augment", "--train-limit", 0))
+            epochs = [r for r in support.records(output) if r["type"] == "epoch"]
+            self.assertLess(epochs[-1]["train_loss"], 0.9 * epochs[0]["train_loss"], opt)
+
+    def test_the_result_does_not_depend_on_the_number_of_workers(self):
+        for workers in (0, 1, 4):
+            self.succeed(*self.small("sgdm", 1, self.folder / f"w{workers}", "-j", workers))
+        models = {(self.folder / f"w{workers}" / "model.pt").read_bytes() for workers in (0, 1, 4)}
+        self.assertEqual(len(models), 1)
+
+    def test_accumulated_batches_are_one_step(self):
+        self.succeed(*self.small("sgdm", 1, self.folder / "run", "--accumulate", 4))
+        self.assertEqual(support.records(self.folder / "run")[1]["step"], 2)
+
+    def test_a_run_starts_from_weights_of_another(self):
+        one, two = self.folder / "one", self.folder / "two"
+        self.succeed(*self.small("sgdm", 3, one))
+        self.succeed(*self.small("sgdm", 1, two, "--init", one / "model.pt", "--lr", "0"))
+        before, after = (json.loads(self.succeed("eval", p, "--json").stdout) for p in (one, two))
+        self.assertGreater(after["top1"], 15)
+        self.assertEqual(set(before), set(after))
+
+
+class Eval(support.CommandTest):
+    def test_it_gives_the_figures_of_the_log_for_folder_checkpoint_and_weights(self):
+        output = self.folder / "run"
+        self.succeed(*self.small("sgdm", 2, output))
+        logged = [r for r in support.records(output) if r["type"] == "epoch"][-1]
+        checkpoint = max(output.glob("*.ckpt"))
+        weights = ["--dataset", "fashion-mnist", "--data-path", self.data, "--width", "0.5", "-b", "32", "--threads", "1"]
+        for words in ([output], [checkpoint], [output / "model.pt", *weights]):
+            figures = json.loads(self.succeed("eval", *words, "--json").stdout)
+            self.assertEqual(figures["top1"], logged["test_top1"])
+            self.assertEqual(figures["top5"], logged["test_top5"])
+            self.assertAlmostEqual(figures["loss"], logged["test_loss"], places=6)
+        self.succeed("train", "--test-only", "--resume", output)
+        self.succeed("eval", checkpoint, "--export", self.folder / "again.pt")
+        self.assertEqual((self.folder / "again.pt").read_bytes(), (output / "model.pt").read_bytes())
+
+
+class Compare(support.CommandTest):
+    def words(self, *extra):
+        return ["compare", "--data-path", self.data, "--width", "0.5", "-b", "32", "--epochs", "2", "--threads", "1",
+                "--output-dir", self.folder / "cmp", *extra]
+
+    def test_it_makes_tables_and_repeats_no_finished_run(self):
+        words = self.words("--opts", "sgdm,sgd-ph", "--seeds", "2")
+        text = self.succeed(*words).stdout
+        self.assertIn("SGD-PH", text)
+        self.assertIn("+-", text)
+        self.assertIn(" *", text)
+        folder = self.folder / "cmp"
+        before = {p: p.stat().st_mtime_ns for p in folder.glob("*/log.jsonl")}
+        self.assertEqual(len(before), 4)
+        rows = json.loads(self.succeed(*words, "--format", "json").stdout)
+        self.assertEqual(before, {p: p.stat().st_mtime_ns for p in folder.glob("*/log.jsonl")})
+        by_name = {row["optimizer"]: row for row in rows}
+        accuracies = [support.records(folder / f"sgd-ph-seed{seed}")[-1]["test_top1"] for seed in (1, 2)]
+        self.assertAlmostEqual(by_name["sgd-ph"]["top1"]["mean"], sum(accuracies) / 2)
+        self.assertAlmostEqual(by_name["sgd-ph"]["top1"]["std"], abs(accuracies[0] - accuracies[1]) / 2**0.5)
+        self.assertEqual(by_name["sgdm"]["seconds_relative"], 1)
+        self.assertGreater(by_name["sgd-ph"]["peak_memory_bytes"], 0)
+        with open(folder / "summary.csv") as file:
+            self.assertEqual([row["optimizer"] for row in csv.DictReader(file)], ["sgdm", "sgd-ph"])
+        self.assertIn("**", (folder / "summary.md").read_text())
+        self.assertEqual([p.name for p in folder.glob("*.toml")], [])
+
+    def test_other_settings_in_its_folder_are_refused(self):
+        self.succeed(*self.words("--opts", "sgdm"))
+        self.refuse(*self.words("--opts", "sgdm", "--lr", "0.5"), says=["holds another comparison", "lr"])
+
+    def test_it_goes_on_where_it_was_stopped(self):
+        words = self.words("--opts", "sgdm,adam", "--checkpoint-every", "1")
+        child = subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                 start_new_session=True)
+        deadline = time.monotonic() + 120
+        while not list((self.folder / "cmp").glob("*/*.ckpt")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.killpg(child.pid, signal.SIGINT)
+        _, errors = child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 130, errors)
+        self.assertIn("the same command continues", errors)
+        self.succeed(*words)
+        calm = self.folder / "calm"
+        self.succeed(*self.small("sgdm", 2, calm, "--checkpoint-every", "1"))
+        self.assert_same_run(calm, self.folder / "cmp" / "sgdm-seed1")
+
+    def test_a_run_that_diverges_has_its_place_in_the_table(self):
+        done = self.succeed(*self.words("--opts", "sgdm", "--lr", "1e30"))
+        self.assertIn("1 diverged", done.stdout)
+
+    def test_a_mistake_in_the_input_stops_it_at_once(self):
+        self.refuse(*self.words("-b", "100000"), says=["100000"], writes_nothing=False)
+
+
+class Lists(support.CommandTest):
+    def test_every_list_names_what_there_is(self):
+        self.assertEqual([line.split()[0] for line in self.succeed("list", "optimizers").stdout.splitlines()], OPTIMIZERS)
+        self.assertIn("resnet18", self.succeed("list", "models").stdout)
+        self.assertIn("mini-imagenet", self.succeed("list", "data").stdout)
+        self.assertIn("cifar100", self.succeed("list", "recipes").stdout)
+
+    def test_help_names_every_option_with_its_default(self):
+        text = self.succeed("train", "--help").stdout
+        for part in ("--lr-step-size", "--resume", "-b,--batch-size", "128", "--no-augment"):
+            self.assertIn(part, text)
+
+    def complete(self, *words):
+        script = (
+            'source <("$0" completion bash); COMP_WORDS=(sgdph "$@"); COMP_CWORD=$#; _sgdph; printf "%s\\n" "${COMPREPLY[@]}"'
+        )
+        done = subprocess.run(["bash", "-c", script, support.SGDPH, *words], capture_output=True, text=True, cwd=self.folder)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_bash_completes_commands_options_and_names(self):
+        self.assertEqual(self.complete("tr"), ["train"])
+        self.assertEqual(self.complete("train", "--lr-st"), ["--lr-step-size"])
+        self.assertEqual(self.complete("train", "--model", "resnet1"), ["resnet18"])
+        self.assertEqual(self.complete("train", "--probe", "h"), ["hadamard"])
+        self.assertEqual(self.complete("data", "fe"), ["fetch"])
+
+    def test_the_manual_page_is_clean_and_names_every_command(self):
+        page = self.succeed("man").stdout
+        for name in ("train", "eval", "compare", "data fetch", "completion"):
+            self.assertIn(f"sgdph {name}", page)
+        if shutil.which("man") is None:
+            self.skipTest("man is not installed")
+        (self.folder / "sgdph.1").write_text(page)
+        done = subprocess.run(["man", "--warnings", "-l", "sgdph.1"], cwd=self.folder, capture_output=True, text=True,
+                              env={**os.environ, "MANWIDTH": "100", "PAGER": "cat"})
+        self.assertEqual(done.stderr, "")
+        self.assertIn("--lr-step-size", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Fuzzes the readers of files under sanitizers: tests/fuzz/run.sh [inputs for each reader] [folder to work in]
+# Prints a line for each and fails on a finding, which stays in the folder. Needs clang, fmt, zlib and nlohmann-json.
+set -euo pipefail
+runs=${1:-20000}
+work=${2:-}
+if [ -z "$work" ]; then
+  work=$(mktemp -d)
+  scratch=$work
+fi
+mkdir -p "$work"
+work=$(cd "$work" && pwd)
+cd "$(dirname "$0")/../.."
+compiler=${FUZZ_CXX:-clang++}
+command -v "$compiler" >/dev/null || { echo "tests/fuzz/run.sh: $compiler is missing; install clang" >&2; exit 2; }
+
+# A well-formed input to begin with; $1: reader, $2: file.
+seed() {
+  case $1 in
+    idx) printf '\0\0\010\002\0\0\0\002\0\0\0\003abcdef' >"$2" ;;
+    cifar) { printf '\003\007'; head -c 3072 /dev/zero; } >"$2"; { printf '\003'; head -c 3072 /dev/zero; } >"$2.ten" ;;
+    csv) printf 'filename,label\nn01_1.jpg,n01\r\nn02_1.jpg,n02\n' >"$2" ;;
+    checkpoint)
+      local header='{"meta":{"step":3},"sections":[{"name":"a","bytes":2,"crc32":2659403885},{"name":"b","bytes":0,"crc32":0}]}'
+      { printf '\001\0'; printf "\\$(printf %03o ${#header})\\0"; printf '%sab' "$header"; } >"$2" ;;
+  esac
+}
+
+failed=0
+for reader in idx cifar csv checkpoint; do
+  case $reader in
+    checkpoint) sources="lab/formats/checkpoint_file.cpp lab/base/files.cpp" ;;
+    *) sources="lab/formats/$reader.cpp" ;;
+  esac
+  corpus=$work/$reader
+  rm -rf "$corpus"
+  mkdir -p "$corpus"
+  seed "$reader" "$corpus/seed"
+  # shellcheck disable=SC2086
+  "$compiler" -std=c++17 -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+    -Ilab -Itests/fuzz "tests/fuzz/${reader}_fuzz.cpp" $sources -lfmt -lz -o "$work/${reader}_fuzz"
+  if "$work/${reader}_fuzz" -runs="$runs" -seed=1 -max_len=10000 -rss_limit_mb=1024 -malloc_limit_mb=64 -timeout=10 \
+    -artifact_prefix="$work/$reader-" "$corpus" >"$work/$reader.log" 2>&1; then
+    echo "$reader: $(sed -n 's/^Done \([0-9]*\) runs in \([0-9]*\) second.*/\1 inputs in \2 s, no finding/p' "$work/$reader.log")"
+  else
+    failed=1
+    echo "$reader: finding, see $work/$reader.log" >&2
+    grep -m 3 -E 'ERROR|SUMMARY|not so|terminate' "$work/$reader.log" >&2 || true
+  fi
+done
+if [ "$failed" = 0 ] && [ -n "${scratch:-}" ]; then rm -rf "$scratch"; fi
+exit "$failed"

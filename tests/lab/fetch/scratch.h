@@ -1,0 +1,119 @@
+#pragma once
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace sgdph::test {
+
+/// A folder of its own, removed at the end.
+class Scratch {
+ public:
+  Scratch() {
+    auto name = (std::filesystem::temp_directory_path() / "sgdph-fetch-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
+    path_ = name;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+  /// Every name below it, sorted.
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
+      names.push_back(std::filesystem::relative(entry.path(), path_).string());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline void write(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+/// Bytes that do not repeat and do not compress.
+inline std::string noise(size_t count, uint64_t seed = 1) {
+  std::string bytes(count, '\0');
+  for (auto& byte : bytes) {
+    seed = seed * 6364136223846793005U + 1442695040888963407U;
+    byte = static_cast<char>(seed >> 56);
+  }
+  return bytes;
+}
+
+/// The message of the UserError that it throws; empty if it does not.
+template <class Function>
+std::string error_of(Function function) {
+  try {
+    function();
+  } catch (const lab::UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+inline bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+struct ArchiveItem {
+  std::string name;
+  std::string content;
+  unsigned type = AE_IFREG;
+  std::string symlink = {};
+  std::string hardlink = {};
+};
+
+/// By the ending: .tar.gz, .tar.xz, .tar.bz2, .tar or .zip. Takes any name, however wicked. A tar is filled up with
+/// zeros to whole blocks.
+inline void make_archive(const std::filesystem::path& path, const std::vector<ArchiveItem>& items) {
+  auto* writer = archive_write_new();
+  const auto ending = path.extension();
+  if (ending == ".zip") {
+    archive_write_set_format_zip(writer);
+  } else {
+    archive_write_set_format_pax_restricted(writer);
+  }
+  if (ending == ".gz") archive_write_add_filter_gzip(writer);
+  if (ending == ".xz") archive_write_add_filter_xz(writer);
+  if (ending == ".bz2") archive_write_add_filter_bzip2(writer);
+  ASSERT_EQ(archive_write_open_filename(writer, path.c_str()), ARCHIVE_OK) << archive_error_string(writer);
+  for (const auto& item : items) {
+    auto* entry = archive_entry_new();
+    archive_entry_set_pathname(entry, item.name.c_str());
+    archive_entry_set_filetype(entry, item.type);
+    archive_entry_set_perm(entry, 0644);
+    archive_entry_set_size(entry, static_cast<int64_t>(item.content.size()));
+    if (!item.symlink.empty()) archive_entry_set_symlink(entry, item.symlink.c_str());
+    if (!item.hardlink.empty()) archive_entry_set_hardlink(entry, item.hardlink.c_str());
+    ASSERT_EQ(archive_write_header(writer, entry), ARCHIVE_OK) << archive_error_string(writer);
+    archive_write_data(writer, item.content.data(), item.content.size());
+    archive_entry_free(entry);
+  }
+  ASSERT_EQ(archive_write_close(writer), ARCHIVE_OK);
+  archive_write_free(writer);
+}
+
+}  // namespace sgdph::test

@@ -1,0 +1,123 @@
+#include "train/run_folder.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "support/checks.h"
+#include "train/run_log.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace sgdph::lab {
+namespace {
+
+namespace fs = std::filesystem;
+using test::error_of;
+using test::TempFolder;
+
+const CheckpointSections kSections{{"model", "some bytes"}, {"optimizer", std::string_view("\0\1\2", 3)}};
+
+TEST(CheckpointFile, GivesBackWhatWasWritten) {
+  const TempFolder folder;
+  const auto path = folder.path() / "a.ckpt";
+  write_checkpoint(path, {{"x", 0.1 + 0.2}}, kSections);
+  const auto file = read_checkpoint(path);
+  EXPECT_EQ(file.meta.at("x").get<double>(), 0.1 + 0.2);
+  EXPECT_EQ(file.section("optimizer", "test"), std::string("\0\1\2", 3));
+  EXPECT_NE(error_of([&] { file.section("none", "test"); }).find("no section 'none'"), std::string::npos);
+}
+
+TEST(CheckpointFile, EveryTruncationAndEveryFlippedBitIsNoticed) {
+  const TempFolder folder;
+  const auto path = folder.path() / "a.ckpt";
+  write_checkpoint(path, {{"x", 1}}, kSections);
+  const auto whole = read_file(path);
+  for (size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_THROW(parse_checkpoint(std::string_view(whole).substr(0, size), "test"), UserError) << size;
+  }
+  for (size_t i = 0; i < whole.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      auto flipped = whole;
+      flipped[i] = static_cast<char>(flipped[i] ^ (1 << bit));
+      EXPECT_THROW(parse_checkpoint(flipped, "test"), UserError) << i << " " << bit;
+    }
+  }
+  EXPECT_THROW(parse_checkpoint(whole + "x", "test"), UserError);
+}
+
+TEST(CheckpointFile, AHeaderNestedWithoutEndIsRefused) {
+  const TempFolder folder;
+  const auto path = folder.path() / "a.ckpt";
+  auto deep = nlohmann::json::object();
+  for (int i = 0; i < 100; ++i) deep = nlohmann::json{{"in", std::move(deep)}};
+  write_checkpoint(path, deep, {});
+  EXPECT_NE(error_of([&] { read_checkpoint(path); }).find("nested too deeply"), std::string::npos);
+}
+
+TEST(WriteFileAtomically, AFailureLeavesThePreviousFile) {
+  const TempFolder folder;
+  const auto path = folder.path() / "file";
+  write_file_atomically(path, {"old"});
+  fs::create_directory(path.string() + ".new");  // the new file cannot be made
+  EXPECT_NE(
+      error_of([&] { write_file_atomically(path, {"new"}); }).find("what was there before is unchanged"),
+      std::string::npos);
+  EXPECT_EQ(read_file(path), "old");
+}
+
+TEST(RunFolder, KeepsTheNewestCheckpointsOnly) {
+  const TempFolder folder;
+  const auto run = RunFolder::create(folder.path() / "run", {});
+  for (const int64_t step : {5, 10, 1500, 20}) run.add_checkpoint(step, nlohmann::json::object(), kSections, 2);
+  const auto left = checkpoints_in(run.path());
+  ASSERT_EQ(left.size(), 2U);
+  EXPECT_EQ(left[0].filename(), "checkpoint-000001500.ckpt");
+  EXPECT_EQ(left[1].filename(), "checkpoint-000000020.ckpt");
+}
+
+TEST(RunFolder, SetsDamagedCheckpointsAsideSoThatTheyAreNotKeptInPlaceOfGoodOnes) {
+  const TempFolder folder;
+  const auto run = RunFolder::create(folder.path() / "run", {});
+  run.add_checkpoint(1, {{"step", 1}}, kSections, 2);
+  const auto newest = run.add_checkpoint(2, {{"step", 2}}, kSections, 2);
+  fs::resize_file(newest, fs::file_size(newest) - 1);
+  EXPECT_EQ(run.newest_checkpoint()->meta.at("step"), 1);
+  EXPECT_EQ(checkpoints_in(run.path()).size(), 1U);
+  EXPECT_TRUE(fs::exists(newest.string() + ".damaged"));
+}
+
+TEST(RunFolder, RefusesToStartAnewWhenEveryCheckpointIsDamaged) {
+  const TempFolder folder;
+  const auto run = RunFolder::create(folder.path() / "run", {});
+  EXPECT_FALSE(run.newest_checkpoint());
+  fs::resize_file(run.add_checkpoint(1, nlohmann::json::object(), kSections, 2), 3);
+  EXPECT_NE(error_of([&] { run.newest_checkpoint(); }).find("no whole checkpoint left"), std::string::npos);
+}
+
+TEST(RunFolder, BelongsToOneProcessAtATime) {
+  const TempFolder folder;
+  const auto path = folder.path() / "run";
+  {
+    const auto run = RunFolder::create(path, {});
+    EXPECT_NE(error_of([&] { RunFolder::open(path); }).find("another process"), std::string::npos);
+  }
+  std::ofstream(path / "checkpoint-000000001.ckpt.new") << "half";
+  const auto run = RunFolder::open(path);
+  EXPECT_FALSE(fs::exists(path / "checkpoint-000000001.ckpt.new"));
+}
+
+TEST(RunLog, ALineCutOffIsLeftOutAndOneThatIsNoRecordIsNamed) {
+  const TempFolder folder;
+  const auto path = folder.path() / "log.jsonl";
+  RunLog log(path);
+  log.start({{{"type", "header"}}});
+  log.append({{"type", "epoch"}});
+  EXPECT_EQ(read_log(path).size(), 2U);
+  std::ofstream(path, std::ios::app) << "{\"type\": \"ep";
+  EXPECT_EQ(read_log(path).size(), 2U);
+  std::ofstream(path, std::ios::app) << "\n";
+  EXPECT_NE(error_of([&] { read_log(path); }).find("log.jsonl:3"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sgdph::lab
