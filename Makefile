@@ -1,18 +1,19 @@
 # The front door: thin, over CMake presets and scripts. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-asan format lint install clean
+.PHONY: help demo test test-asan fuzz bench format lint install clean
 
 BUILD := cmake --build --preset
 PREFIX ?= /usr/local
+RUNS ?= 20000
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-demo:  ## train a small CNN on Fashion-MNIST with SGDM and SGD-PH, print both accuracies
+demo:  ## compare SGD-PH with its six rivals on Fashion-MNIST, in minutes
 	@scripts/install-deps.sh demo
 	@cmake --preset release -Wno-dev >/dev/null
-	@$(BUILD) release --target fashion_mnist
-	@build/release/examples/fashion_mnist
+	@$(BUILD) release --target sgdph_cli
+	@build/release/cli/sgdph compare --recipe fashion-mnist --output-dir runs/demo
 
 test:  ## build everything and run all tests
 	@scripts/install-deps.sh test
@@ -20,11 +21,22 @@ test:  ## build everything and run all tests
 	@$(BUILD) dev
 	@ctest --preset dev
 
-test-asan:  ## the core tests under address and undefined-behaviour sanitizers
+test-asan:  ## the tests of library and lab under address and undefined-behaviour sanitizers
 	@scripts/install-deps.sh test
 	@cmake --preset asan -Wno-dev >/dev/null
 	@$(BUILD) asan
 	@ctest --preset asan
+
+fuzz:  ## feed RUNS random inputs (default 20000) to each reader of files, under the sanitizers
+	@scripts/install-deps.sh fuzz
+	@tests/fuzz/run.sh $(RUNS) build/fuzz
+
+bench:  ## speed of the data pipelines, and of a training step against LibTorch and Python
+	@scripts/install-deps.sh bench
+	@cmake --preset release -DSGDPH_BUILD_BENCHMARKS=ON -Wno-dev >/dev/null
+	@$(BUILD) release --target sgdph_loader_bench sgdph_train_step_bench
+	@build/release/bench/sgdph_loader_bench
+	@build/release/bench/sgdph_train_step_bench /usr/bin/python3 bench/train_step.py
 
 format:  ## format the sources in place
 	@scripts/install-deps.sh lint
@@ -36,10 +48,10 @@ lint:  ## check the format, and run clang-tidy
 	@cmake --preset release -Wno-dev >/dev/null
 	@git ls-files 'src/*.cpp' | xargs -P 2 -n 1 clang-tidy --quiet --extra-arg=-std=c++17 -p build/release
 
-install:  ## install the library to PREFIX (default /usr/local)
-	@scripts/install-deps.sh build
+install:  ## install library and command to PREFIX (default /usr/local)
+	@scripts/install-deps.sh lab
 	@cmake --preset release -Wno-dev >/dev/null
-	@$(BUILD) release --target sgdph
+	@$(BUILD) release
 	@cmake --install build/release --prefix $(PREFIX)
 
 clean:  ## remove all build folders

@@ -12,7 +12,7 @@ const std::vector<Command>& commands() {
       {"eval", "accuracy and loss of a checkpoint", setup_eval},
       {"compare", "several optimizers and seeds on one task, with a table", setup_compare},
       {"data", "list, fetch and verify data sets", setup_data},
-      {"list", "list models, optimizers, data sets or recipes", setup_list},
+      {"list", "list models, norms, optimizers, data sets or recipes", setup_list},
       {"completion", "print a completion script for a shell", setup_completion},
       {"man", "print the manual page", setup_man},
   };

@@ -2,10 +2,10 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/interrupt.h"
 #include "config/optimizer_table.h"
 #include "settings_options.h"
 #include "study/compare.h"
-#include "train/interrupt.h"
 
 #include <CLI/CLI.hpp>
 
@@ -91,7 +91,8 @@ Action setup_compare(CLI::App& app) {
       ->default_str("all")
       ->type_name("NAME,...")
       ->group(group);
-  app.add_option("--seeds", command->seeds, "how many seeds, or the seeds themselves with commas between")
+  app.add_option(
+         "--seeds", command->seeds, "how many seeds (3: 1,2,3), or the seeds themselves (4,5; 7, is the one seed 7)")
       ->default_str("1")
       ->type_name("N")
       ->group(group);
@@ -99,7 +100,7 @@ Action setup_compare(CLI::App& app) {
       ->type_name("DIR")
       ->group(group);
   app.add_option("--format", command->format, "how to print the table; all four are written to the folder")
-      ->check(CLI::IsMember(kFormats))
+      ->check(CLI::IsMember(kFormats).description(""))
       ->default_str("text")
       ->type_name("{text,markdown,csv,json}")
       ->group(group);

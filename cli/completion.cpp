@@ -29,7 +29,10 @@ std::vector<std::string> command_names(const CLI::App& app) {
 
 std::vector<std::string> words_of(const CLI::App& app) {
   auto words = command_names(app);
-  for (const auto& option : options_of(app)) words.insert(words.end(), option.names.begin(), option.names.end());
+  for (const auto& option : options_of(app)) {
+    const auto& add = option.names.empty() ? option.words : option.names;  // a positional by its values
+    words.insert(words.end(), add.begin(), add.end());
+  }
   words.emplace_back("--help");
   return words;
 }
@@ -107,7 +110,10 @@ void print_fish(const CLI::App& app) {
 
 Action setup_completion(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
-  app.add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  app.add_option("shell", *shell, "bash, zsh or fish")
+      ->required()
+      ->type_name("{bash,zsh,fish}")
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
   return [shell] {
     const auto line = make_command_line();
     if (*shell == "bash") print_bash(*line.app);

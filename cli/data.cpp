@@ -2,14 +2,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/interrupt.h"
+#include "base/terminal.h"
 #include "command.h"
 #include "data/registry.h"
 #include "fetch/fetch.h"
@@ -20,7 +20,6 @@ namespace sgdph::cli {
 namespace {
 
 constexpr int kNothingFetched = 1;
-constexpr int kInterrupted = 130;
 
 struct Options {
   std::string name;
@@ -31,31 +30,6 @@ struct Options {
   bool quiet = false;
   bool decode = false;
 };
-
-std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "set by a signal handler");
-
-/// Ctrl-C asks to stop, for its lifetime; a second one ends the program.
-class InterruptGuard {
- public:
-  InterruptGuard() {
-    interrupted = false;
-    before_ = std::signal(SIGINT, [](int) {
-      interrupted = true;
-      std::signal(SIGINT, SIG_DFL);
-    });
-  }
-  ~InterruptGuard() { std::signal(SIGINT, before_); }
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
-
- private:
-  void (*before_)(int);
-};
-
-bool stderr_is_terminal() {
-  return ::isatty(STDERR_FILENO) == 1;
-}
 
 std::vector<std::string> dataset_names() {
   std::vector<std::string> names;
@@ -75,7 +49,7 @@ int list() {
 }
 
 int fetch(const Options& chosen) {
-  lab::ProgressLine progress(stderr_is_terminal());
+  lab::ProgressLine progress(lab::is_terminal(STDERR_FILENO));
   lab::FetchOptions options;
   if (!chosen.path.empty()) options.root = chosen.path;
   options.url = chosen.url;
@@ -89,16 +63,16 @@ int fetch(const Options& chosen) {
   };
   options.download.notice = options.say;
   options.download.progress = [&](int64_t bytes, int64_t total) { progress.bytes(bytes, total); };
-  options.download.cancel = &interrupted;
+  options.download.cancel = &lab::interrupt_flag();
   return lab::fetch(chosen.name, options).outcome == lab::FetchOutcome::Instructions ? kNothingFetched : 0;
 }
 
 int verify(const Options& chosen) {
-  lab::ProgressLine progress(stderr_is_terminal());
+  lab::ProgressLine progress(lab::is_terminal(STDERR_FILENO));
   lab::VerifyOptions options;
   options.decode = chosen.decode;
   options.progress = [&](int64_t images, int64_t total) { progress.images(images, total); };
-  options.cancel = &interrupted;
+  options.cancel = &lab::interrupt_flag();
   const auto report = lab::verify(chosen.name, chosen.path, options);
   progress.end();
   for (const auto& line : report.lines()) fmt::print("{}\n", line);
@@ -107,12 +81,12 @@ int verify(const Options& chosen) {
 
 template <class Function>
 int interruptible(Function function) {
-  const InterruptGuard guard;
+  const lab::InterruptGuard guard;
   try {
     return function();
   } catch (const lab::Interrupted& e) {
     fmt::print(stderr, "sgdph: {}\n", e.what());
-    return kInterrupted;
+    return lab::kInterrupted;
   }
 }
 
@@ -122,12 +96,13 @@ Action setup_data(CLI::App& app) {
   auto chosen = std::make_shared<Options>();
   app.require_subcommand(1);
   const auto names = fmt::format("One of {}", fmt::join(dataset_names(), ", "));
+  const auto type = fmt::format("{{{}}}", fmt::join(dataset_names(), ","));
 
   const auto* list_command = app.add_subcommand("list", "The data sets, where each is looked for, and which are there");
 
   auto* fetch_command =
       app.add_subcommand("fetch", "Download a data set, or say how to get it (then the exit code is 1)");
-  fetch_command->add_option("name", chosen->name, names)->required();
+  fetch_command->add_option("name", chosen->name, names)->required()->type_name(type);
   const auto holder = fmt::format("Folder to hold it ({})", lab::FetchOptions().root.string());
   fetch_command->add_option("--data-path", chosen->path, holder)->type_name("DIR");
   fetch_command->add_option("--url", chosen->url, "Another place of the archive: http, https or file");
@@ -136,7 +111,7 @@ Action setup_data(CLI::App& app) {
   fetch_command->add_flag("-q,--quiet", chosen->quiet, "Say nothing unless it fails");
 
   auto* verify_command = app.add_subcommand("verify", "Check the files of a data set: form, labels, checksums");
-  verify_command->add_option("name", chosen->name, names)->required();
+  verify_command->add_option("name", chosen->name, names)->required()->type_name(type);
   verify_command->add_option("--data-path", chosen->path, "Folder that holds it")->type_name("DIR");
   verify_command->add_flag("--decode", chosen->decode, "Decode every image, not only headers");
 

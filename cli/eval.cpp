@@ -20,12 +20,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Refuses options that mean nothing to an evaluation.
+void check_meant(const lab::Layer& given) {
+  lab::Settings scratch;
+  for (const auto& field : lab::fields_of(scratch)) {
+    const auto found = given.find(field.key);
+    if (found != given.end() && !evaluation_uses(field)) {
+      lab::fail("{}: means nothing to an evaluation", found->second.where);
+    }
+  }
+}
+
 /// Settings of a checkpoint with the options on top.
 lab::Settings settings_over(const lab::CheckpointFile& file, const SettingsOptions& given, const std::string& where) {
   if (!file.meta.contains("settings")) lab::fail("{}: the checkpoint has no settings", where);
+  if (given.has_files()) lab::fail("--recipe and --config: {} has its own settings; give options instead", where);
   auto settings = lab::settings_from_json(file.meta.at("settings"), where);
   auto stored = settings;
-  lab::apply_layer(settings, given.given());
+  const auto options = given.given();
+  if (options.count("dataset") != 0 && options.at("dataset").value != stored.dataset) {
+    settings.data_path.clear();
+    settings.workers.reset();
+  }
+  lab::apply_layer(settings, options);
   const auto before = lab::fields_of(stored);
   const auto after = lab::fields_of(settings);
   for (size_t i = 0; i < before.size(); ++i) {
@@ -34,18 +51,29 @@ lab::Settings settings_over(const lab::CheckpointFile& file, const SettingsOptio
         "{} is a checkpoint of another model: its {} is {}, not {}", where, before[i].key, before[i].get().dump(),
         after[i].get().dump());
   }
-  settings.init.clear();
   return settings;
 }
 
 }  // namespace
 
+bool evaluation_uses(const lab::Field& field) {
+  using Part = lab::Field::Part;
+  return field.part == Part::Data || field.part == Part::Model || field.key == "batch_size" || field.key == "device" ||
+         field.key == "threads";
+}
+
 int evaluate_path(const std::string& path, const SettingsOptions& given, const EvaluateOptions& options) {
   if (!fs::exists(path)) lab::fail("{} does not exist; give a run's folder, a checkpoint or a state dict", path);
+  check_meant(given.given());
   lab::Settings settings;
   std::optional<lab::FoundCheckpoint> checkpoint;
-  if (fs::is_directory(path) || lab::is_checkpoint(lab::read_file(path))) {
+  const auto bytes = fs::is_directory(path) ? std::string() : lab::read_file(path);
+  if (fs::is_directory(path)) {
     checkpoint = lab::find_checkpoint(path);
+  } else if (lab::is_checkpoint(bytes)) {
+    checkpoint = lab::FoundCheckpoint{path, lab::parse_checkpoint(bytes, path)};
+  }
+  if (checkpoint) {
     settings = settings_over(checkpoint->file, given, checkpoint->path.string());
   } else {
     settings = lab::combine(given.sources());
@@ -58,18 +86,12 @@ int evaluate_path(const std::string& path, const SettingsOptions& given, const E
     const auto where = checkpoint->path.string();
     lab::load_state_dict(*model, checkpoint->file.section("model", where), where);
   } else {
-    lab::load_weights(*model, path);
+    lab::load_state_dict(*model, bytes, path);
   }
   const at::Device device(settings.device);
   model->to(device);
 
-  lab::LoaderOptions loading;
-  loading.shuffle = false;
-  loading.workers = *settings.workers;
-  loading.limit = settings.test_limit;
-  loading.skip_damaged = settings.skip_damaged;
-  loading.batch_size = std::min(settings.batch_size, loading.limit > 0 ? loading.limit : data->size());
-  lab::Loader loader(*data, loading);
+  lab::Loader loader(*data, lab::test_loader_options(settings, *data));
   const auto result = lab::evaluate(*model, loader, device);
   if (!options.export_to.empty()) lab::write_file_atomically(options.export_to, {lab::save_state_dict(*model)});
   const auto source = checkpoint ? checkpoint->path.string() : path;
@@ -104,7 +126,7 @@ Action setup_eval(CLI::App& app) {
   app.add_flag("--json", state->options.json, "print one JSON record");
   app.add_option("--export", state->options.export_to, "also write the weights as a state dict for Python's torch.load")
       ->type_name("FILE");
-  state->settings.add_to(app);
+  state->settings.add_to(app, evaluation_uses);
   return [state] { return evaluate_path(state->path, state->settings, state->options); };
 }
 

@@ -24,6 +24,8 @@ std::vector<Row> rows_of(const std::string& kind) {
     for (const auto& info : lab::optimizer_infos()) {
       rows.emplace_back(info.name, fmt::format("{}; settings: {}", info.title, fmt::join(info.keys, ", ")));
     }
+  } else if (kind == "norms") {
+    for (const auto& name : lab::norm_names()) rows.emplace_back(name, "");
   } else if (kind == "data") {
     for (const auto& info : lab::dataset_infos()) rows.emplace_back(info.name, info.title);
   } else {
@@ -35,7 +37,7 @@ std::vector<Row> rows_of(const std::string& kind) {
 }  // namespace
 
 Action setup_list(CLI::App& app) {
-  const std::vector<std::string> kinds{"models", "optimizers", "data", "recipes"};
+  const std::vector<std::string> kinds{"models", "norms", "optimizers", "data", "recipes"};
   auto chosen = std::make_shared<std::string>();
   for (const auto& kind : kinds) {
     app.add_subcommand(kind, "the " + kind + " there are")->callback([chosen, kind] { *chosen = kind; });

@@ -2,18 +2,26 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "base/terminal.h"
 
 #include <c10/util/Exception.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
+#include <unistd.h>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 namespace sgdph::cli {
 namespace {
+
+/// LibTorch's warnings, the shift guard's notice among them, as lines of ours.
+class LogWarnings : public c10::WarningHandler {
+ public:
+  void process(const c10::SourceLocation&, const std::string& message, bool) override { spdlog::warn("{}", message); }
+};
 
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -84,9 +92,15 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("sgdph"));
-  spdlog::set_pattern("sgdph: %^%l%$: %v");
+  // On a terminal a progress bar may stand on the line.
+  spdlog::set_pattern(sgdph::lab::is_terminal(STDERR_FILENO) ? "\r\x1b[Ksgdph: %^%l%$: %v" : "sgdph: %^%l%$: %v");
+  sgdph::cli::LogWarnings warnings;
+  const c10::Warning::WarningHandlerGuard guard(&warnings);
   try {
     return sgdph::cli::run(argc, argv);
+  } catch (const sgdph::lab::WriteError& error) {
+    fmt::print(stderr, "sgdph: {}\n", error.what());
+    return 1;
   } catch (const sgdph::lab::UserError& error) {
     fmt::print(stderr, "sgdph: {}\n", error.what());
     return 2;

@@ -45,7 +45,14 @@ int print_manual() {
   fmt::print(".SH NAME\nsgdph \\- train and compare networks with SGD with Partial Hessian and its rivals\n");
   fmt::print(".SH SYNOPSIS\n");
   for (const auto* command : commands_of(*line.app)) {
-    fmt::print(".B sgdph {}\n[\\fIoptions\\fR]\n.br\n", command->get_name());
+    std::string words;
+    for (const auto& option : options_of(*command)) {
+      if (option.names.empty()) words += " \\fI" + escaped(option.value) + "\\fR";
+    }
+    std::vector<std::string> subs;
+    for (const auto* sub : commands_of(*command)) subs.push_back(sub->get_name());
+    if (!subs.empty()) words += fmt::format(" {}", fmt::join(subs, "|"));
+    fmt::print("\\fBsgdph {}\\fR{} [\\fIoptions\\fR]\n.br\n", command->get_name(), words);
   }
   fmt::print(".SH COMMANDS\n");
   for (const auto* command : commands_of(*line.app)) print_command(*command, "sgdph " + command->get_name());

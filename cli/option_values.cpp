@@ -23,6 +23,7 @@ std::vector<std::string> names_of(const Infos& infos) {
 std::vector<std::string> words_for(const std::vector<std::string>& names, const std::string& type) {
   const auto is = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
   if (is("--model")) return names_of(lab::model_infos());
+  if (is("--norm")) return lab::norm_names();
   if (is("--dataset")) return names_of(lab::dataset_infos());
   if (is("--opt") || is("--opts")) return lab::optimizer_names();
   if (is("--recipe")) return lab::recipe_names();

@@ -27,7 +27,7 @@ std::string default_text(const lab::Field& field) {
 
 }  // namespace
 
-void SettingsOptions::add_to(CLI::App& app) {
+void SettingsOptions::add_to(CLI::App& app, const std::function<bool(const lab::Field&)>& wanted) {
   app.add_option("--recipe", recipe_, "settings by name, see 'sgdph list recipes'")
       ->type_name("NAME")
       ->group("Settings");
@@ -36,6 +36,7 @@ void SettingsOptions::add_to(CLI::App& app) {
       ->group("Settings");
   lab::Settings defaults;
   for (const auto& field : lab::fields_of(defaults)) {
+    if (wanted && !wanted(field)) continue;
     CLI::Option* option = nullptr;
     if (field.is_flag()) {
       const auto negative = "!--no-" + field.flags.substr(2);
@@ -45,7 +46,7 @@ void SettingsOptions::add_to(CLI::App& app) {
       const auto text = default_text(field);
       if (!text.empty()) option->default_str(text);
     }
-    option->group(to_string(field.part));
+    option->take_last()->group(to_string(field.part));
     options_[field.key] = option;
   }
 }
@@ -54,8 +55,9 @@ lab::Layer SettingsOptions::given() const {
   lab::Layer layer;
   lab::Settings scratch;
   for (const auto& field : lab::fields_of(scratch)) {
-    const auto* option = options_.at(field.key);
-    if (option->count() == 0) continue;
+    const auto found = options_.find(field.key);
+    if (found == options_.end() || found->second->count() == 0) continue;
+    const auto* option = found->second;
     const auto where = option->get_name();
     layer[field.key] = {
         field.is_flag() ? nlohmann::json(flags_.at(field.key)) : field.parse(words_.at(field.key), where), where};
@@ -65,8 +67,8 @@ lab::Layer SettingsOptions::given() const {
 
 lab::Sources SettingsOptions::sources() const {
   lab::Sources sources;
-  if (!recipe_.empty()) sources.recipe = lab::named_recipe(recipe_);
-  if (!config_.empty()) sources.config = lab::read_recipe(config_);
+  if (!recipe_.empty()) sources.recipes.push_back(lab::named_recipe(recipe_));
+  if (!config_.empty()) sources.recipes.push_back(lab::read_recipe(config_));
   sources.options = given();
   return sources;
 }

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
 #include "config/recipe.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;
 class Option;
 }  // namespace CLI
@@ -15,7 +16,8 @@ namespace sgdph::cli {
 /// An option for every setting of a run, and --recipe and --config. Must live until the command has run.
 class SettingsOptions {
  public:
-  void add_to(CLI::App& app);
+  /// `wanted` chooses among the settings; all by default.
+  void add_to(CLI::App& app, const std::function<bool(const lab::Field&)>& wanted = nullptr);
 
   /// What the command line gave, recipe and file read.
   lab::Sources sources() const;

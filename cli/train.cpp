@@ -1,14 +1,15 @@
 #include "command.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "evaluate_path.h"
 #include "settings_options.h"
-#include "train/interrupt.h"
 #include "train/setup.h"
 #include "train/trainer.h"
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -50,13 +51,17 @@ fs::path folder_to_resume(const std::string& path) {
   return folder;
 }
 
-/// The run's own settings with the options on top; only what leaves the result alone may differ.
+/// The run's own settings with recipe, file and options on top; only what leaves the result alone may differ.
 lab::Settings settings_to_resume(const TrainOptions& options, const lab::Settings& stored) {
   auto sources = options.settings.sources();
-  if (!options.settings.has_files()) sources.config = lab::parse_recipe(lab::to_toml(stored), "the run's settings");
+  sources.recipes.insert(sources.recipes.begin(), lab::parse_recipe(lab::to_toml(stored), "the run's settings"));
   auto settings = lab::resolve(lab::combine(sources));
   lab::check_same_run(stored, settings);
   return settings;
+}
+
+int64_t used(int64_t images, int64_t limit) {
+  return limit > 0 ? std::min(images, limit) : images;
 }
 
 void introduce(const lab::RunParts& parts, const fs::path& folder, lab::Progress& progress) {
@@ -64,8 +69,9 @@ void introduce(const lab::RunParts& parts, const fs::path& folder, lab::Progress
   const auto about = parts.optimizer->describe();
   progress.line(fmt::format(
       "{} with {} parameters{}; {} training and {} test images; writing to {}", parts.settings.model,
-      lab::count_parameters(*parts.model), about.empty() ? "" : ", " + about, parts.data.train->size(),
-      parts.data.test->size(), folder.string()));
+      lab::count_parameters(*parts.model), about.empty() ? "" : ", " + about,
+      used(parts.data.train->size(), parts.settings.train_limit),
+      used(parts.data.test->size(), parts.settings.test_limit), folder.string()));
 }
 
 int conclude(lab::Trainer& trainer, lab::Outcome outcome, const fs::path& folder, lab::Progress& progress) {
@@ -93,9 +99,8 @@ int run(const TrainOptions& options) {
       lab::fail("--output-dir: a run is continued in its own folder {}, not in {}", path.string(), options.output_dir);
     }
     auto folder = lab::RunFolder::open(path);
-    const auto stored = folder.settings();
-    auto parts = lab::prepare_run(settings_to_resume(options, stored));
-    if (lab::to_json(stored) != lab::to_json(parts.settings)) folder.replace_settings(parts.settings);
+    const bool begun = !lab::checkpoints_in(path).empty();
+    auto parts = lab::prepare_run(settings_to_resume(options, folder.settings()), begun);
     lab::Trainer trainer(std::move(parts), std::move(folder), progress);
     progress.line(fmt::format("continuing {} after step {}", path.string(), trainer.state().step));
     return conclude(trainer, trainer.run(), path, progress);
@@ -109,7 +114,13 @@ int run(const TrainOptions& options) {
   if (options.dry_run) return 0;
   auto folder = lab::RunFolder::create(path, parts.settings);
   lab::Trainer trainer(std::move(parts), std::move(folder), progress);
-  return conclude(trainer, trainer.run(), path, progress);
+  try {
+    return conclude(trainer, trainer.run(), path, progress);
+  } catch (const lab::UserError&) {
+    // Bad input that shows only when it is read, such as a damaged image, leaves no run behind.
+    trainer.folder().discard_unless_begun();
+    throw;
+  }
 }
 
 }  // namespace
@@ -127,7 +138,7 @@ Action setup_train(CLI::App& app) {
   app.add_flag("--test-only", options->test_only, "only evaluate the checkpoint of --resume")->group(group);
   app.add_flag("--dry-run", options->dry_run, "check everything, print the settings, write nothing")->group(group);
   app.add_option("--progress", options->progress, "how to show progress")
-      ->check(CLI::IsMember(kStyles))
+      ->check(CLI::IsMember(kStyles).description(""))
       ->default_str("auto")
       ->type_name("{auto,bar,lines,machine,quiet}")
       ->group(group);

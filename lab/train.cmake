@@ -1,4 +1,4 @@
 find_package(spdlog REQUIRED)
 sgdph_room(train
-  SOURCES evaluate.cpp interrupt.cpp machine.cpp optimizers.cpp progress.cpp run_folder.cpp run_log.cpp setup.cpp trainer.cpp trainer_checkpoint.cpp
+  SOURCES evaluate.cpp machine.cpp optimizers.cpp progress.cpp run_folder.cpp run_log.cpp setup.cpp trainer.cpp trainer_checkpoint.cpp
   LINK sgdph_lab_config sgdph_lab_data sgdph_lab_formats sgdph_lab_models spdlog::spdlog)

@@ -15,6 +15,12 @@ class UserError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The machine's fault, such as a full disk: also one line, exit code 1.
+class WriteError : public UserError {
+ public:
+  using UserError::UserError;
+};
+
 template <class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
   throw UserError(fmt::format(text, std::forward<Args>(args)...));

@@ -55,7 +55,8 @@ class NewFile {
 
  private:
   [[noreturn]] void refuse(const char* what) const {
-    fail("{} {}: {}; what was there before is unchanged", what, target_.string(), std::strerror(errno));
+    throw WriteError(
+        fmt::format("{} {}: {}; what was there before is unchanged", what, target_.string(), std::strerror(errno)));
   }
 
   fs::path target_;

@@ -29,7 +29,9 @@ std::optional<std::string> nearest_name(const std::string& name, const std::vect
   std::optional<std::string> best;
   size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
   for (const auto& candidate : names) {
-    const auto distance = edit_distance(name, candidate);
+    // A name begun and not finished is as near as a slip.
+    const bool begun = name.size() > 2 && candidate.rfind(name, 0) == 0;
+    const auto distance = begun ? 1 : edit_distance(name, candidate);
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;

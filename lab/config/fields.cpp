@@ -7,6 +7,9 @@ namespace {
 
 using Part = Field::Part;
 
+/// Parameters are 32-bit floats.
+constexpr double kLargest = 1e38;
+
 /// A field under construction; the flag follows from the key.
 class Entry {
  public:
@@ -33,6 +36,10 @@ class Entry {
   Entry& to(double high) {
     field_.high = high;
     return *this;
+  }
+  Entry& below(double high) {
+    field_.high_open = true;
+    return to(high);
   }
   Entry& one_of(std::vector<std::string> choices) {
     field_.choices = std::move(choices);
@@ -82,26 +89,25 @@ std::vector<Field> fields_of(Settings& s) {
       Entry(Part::Model, "model", &s.model, "network, see 'sgdph list models'"),
       Entry(Part::Model, "form", &s.form, "cifar: 3x3 stem; imagenet: 7x7 stem and pooling; auto: by the image size")
           .one_of({"auto", "cifar", "imagenet"}),
-      Entry(Part::Model, "norm", &s.norm, "norm layer")
-          .one_of({"batch", "layer", "group", "instance", "none", "weight"}),
-      Entry(Part::Model, "width", &s.width, "multiplies the number of channels").above(0).to(64),
+      Entry(Part::Model, "norm", &s.norm, "norm layer, see 'sgdph list norms'"),
+      Entry(Part::Model, "width", &s.width, "multiplies the number of channels").above(0).to(16),
       Entry(
           Part::Model, "init", &s.init,
           "start from these weights: a checkpoint, or a state dict of Python's torch.save"),
 
       Entry(Part::Optimizer, "opt", &s.opt, "optimizer, see 'sgdph list optimizers'"),
-      Entry(Part::Optimizer, "lr", &s.lr, "learning rate").from(0),
-      Entry(Part::Optimizer, "weight_decay", &s.weight_decay, "weight decay").also("--wd").from(0),
+      Entry(Part::Optimizer, "lr", &s.lr, "learning rate").from(0).to(kLargest),
+      Entry(Part::Optimizer, "weight_decay", &s.weight_decay, "weight decay").also("--wd").from(0).to(kLargest),
       Entry(Part::Optimizer, "momentum", &s.momentum, "momentum (sgdm, sgd-ph)").from(0).to(1),
       Entry(Part::Optimizer, "nesterov", &s.nesterov, "Nesterov's momentum (sgdm)"),
       Entry(
           Part::Optimizer, "beta1", &s.beta1,
           "decay of the gradient's average (adam, adamw, adabelief, adahessian, apollo)")
           .from(0)
-          .to(1),
+          .below(1),
       Entry(Part::Optimizer, "beta2", &s.beta2, "decay of the second moment (adam, adamw, adabelief, adahessian)")
           .from(0)
-          .to(1),
+          .below(1),
       Entry(Part::Optimizer, "eps", &s.eps, "added to the divisor (all but sgdm)").from(0),
       Entry(Part::Optimizer, "amsgrad", &s.amsgrad, "keep the largest second moment (adam, adamw, adabelief)"),
       Entry(Part::Optimizer, "lr_so", &s.lr_so, "learning rate of the second-order part, tau_SO (sgd-ph)").above(0),
@@ -158,7 +164,7 @@ std::vector<Field> fields_of(Settings& s) {
           .to(1),
       Entry(Part::Training, "clip_grad_norm", &s.clip_grad_norm, "largest norm of the gradient; 0: any").from(0),
       Entry(Part::Training, "seed", &s.seed, "of initialisation, order, augmentation and probes").from(0),
-      Entry(Part::Training, "device", &s.device, "cpu, cuda or cuda:N").changeable(),
+      Entry(Part::Training, "device", &s.device, "cpu, cuda or cuda:N"),
       Entry(Part::Training, "threads", &s.threads, "threads of LibTorch; 0: all cores").from(0).to(4096).changeable(),
       Entry(Part::Training, "checkpoint_every", &s.checkpoint_every, "steps between checkpoints; 0: one per epoch")
           .from(0)

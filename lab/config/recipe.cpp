@@ -119,8 +119,7 @@ Settings combine(const Sources& sources) {
   const auto choose = [&](const Layer& layer) {
     if (const auto found = layer.find("opt"); found != layer.end()) apply_layer(settings, {{"opt", found->second}});
   };
-  if (sources.recipe) choose(sources.recipe->run);
-  if (sources.config) choose(sources.config->run);
+  for (const auto& recipe : sources.recipes) choose(recipe.run);
   choose(sources.options);
   const auto info = optimizer_info(settings.opt);
 
@@ -130,12 +129,9 @@ Settings combine(const Sources& sources) {
     rest.erase("opt");
     apply_layer(settings, rest);
   };
-  for (const auto* source : {&sources.recipe, &sources.config}) {
-    if (!*source) continue;
-    add((*source)->run);
-    if (const auto found = (*source)->optimizers.find(info.name); found != (*source)->optimizers.end()) {
-      add(found->second);
-    }
+  for (const auto& recipe : sources.recipes) {
+    add(recipe.run);
+    if (const auto found = recipe.optimizers.find(info.name); found != recipe.optimizers.end()) add(found->second);
   }
   add(sources.options);
   return settings;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +26,7 @@ Recipe read_recipe(const std::string& file);
 /// Where settings come from; a later source overrides an earlier one, and within a source the optimizer's table the
 /// general one.
 struct Sources {
-  std::optional<Recipe> recipe;
-  std::optional<Recipe> config;
+  std::vector<Recipe> recipes;
   Layer options;
 };
 

@@ -56,12 +56,24 @@ std::string shown(const nlohmann::json& value) {
 
 void check_range(const Field& field, double value, const std::string& where) {
   const bool low = field.low_open ? value > field.low : value >= field.low;
-  if (low && value <= field.high && std::isfinite(value)) return;
+  const bool high = field.high_open ? value < field.high : value <= field.high;
+  if (low && high && std::isfinite(value)) return;
   const auto from = std::isfinite(field.low)
                         ? fmt::format(" {} {}", field.low_open ? "above" : "of at least", field.low)
                         : std::string();
-  const auto to = std::isfinite(field.high) ? fmt::format(" and at most {}", field.high) : std::string();
+  const auto to = std::isfinite(field.high)
+                      ? fmt::format(" and {} {}", field.high_open ? "below" : "at most", field.high)
+                      : std::string();
   fail("{}: {} takes a finite number{}{}, got {}", where, field.key, from, to, value);
+}
+
+/// Logs and checkpoints are JSON, which is UTF-8.
+void check_text(const Field& field, const nlohmann::json& text, const std::string& where) {
+  try {
+    static_cast<void>(text.dump());
+  } catch (const nlohmann::json::exception&) {
+    fail("{}: {} is not UTF-8 text", where, field.key);
+  }
 }
 
 template <class T>
@@ -108,6 +120,7 @@ void Field::set(const nlohmann::json& given, const std::string& where) const {
           const auto word = given.get<std::string>();
           if (!choices.empty()) check_name(fmt::format("{} ({})", key, where), word, choices);
           if (word.find('\n') != std::string::npos) fail("{}: {} must stand on one line", where, key);
+          check_text(*this, given, where);
         }
         *pointer = given.get<T>();
       },

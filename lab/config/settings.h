@@ -77,7 +77,8 @@ struct Field {
   bool changeable = false;  ///< may differ when a run is continued: it does not change the result
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
-  bool low_open = false;  ///< the lower bound itself is out of range
+  bool low_open = false;  ///< the bound itself is out of range
+  bool high_open = false;
   std::vector<std::string> choices;
 
   bool is_flag() const;
@@ -97,7 +98,7 @@ std::vector<Field> fields_of(Settings& settings);
 std::vector<std::string> field_keys();
 
 /// A value and where it was given ("--lr", "recipe.toml:7").
-struct Given {
+struct Given {  // NOLINT(bugprone-exception-escape): of the JSON library's move
   nlohmann::json value;
   std::string where;
 };

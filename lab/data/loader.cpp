@@ -201,6 +201,10 @@ std::optional<Batch> Loader::next() {
   return std::nullopt;
 }
 
+int64_t Loader::position() const {
+  return impl_->delivered;
+}
+
 int64_t Loader::images() const {
   return impl_->images();
 }

@@ -41,6 +41,8 @@ class Loader {
   /// The next batch, or nothing at the end of the epoch. What went wrong in a worker is thrown here.
   std::optional<Batch> next();
 
+  /// The number of the next batch: that of batches handed out or passed over because all their images are damaged.
+  int64_t position() const;
   int64_t images() const;   ///< of an epoch
   int64_t batches() const;  ///< of an epoch, the last, smaller one included
   int64_t damaged() const;  ///< images left out so far

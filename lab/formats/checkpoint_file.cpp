@@ -1,6 +1,5 @@
 #include "formats/checkpoint_file.h"
 
-#include "base/error.h"
 #include "base/files.h"
 
 #include <zlib.h>
@@ -28,7 +27,7 @@ uint32_t number_at(std::string_view bytes, size_t at) {
 }
 
 [[noreturn]] void damaged(const std::string& where, const std::string& what) {
-  fail("{}: {}; the file is truncated or damaged, use an earlier checkpoint", where, what);
+  throw DamagedCheckpoint(fmt::format("{}: {}; the file is truncated or damaged", where, what));
 }
 
 /// A whole number that is not negative, of a JSON object.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "base/error.h"
+
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
@@ -24,6 +26,12 @@ struct CheckpointSection {
   uint64_t offset = 0;
   uint64_t bytes = 0;
   uint32_t crc32 = 0;
+};
+
+/// A checkpoint that is not whole; one before it may be.
+class DamagedCheckpoint : public UserError {
+ public:
+  using UserError::UserError;
 };
 
 struct CheckpointHeader {

@@ -2,12 +2,13 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/interrupt.h"
 #include "config/optimizer_table.h"
 #include "study/live_table.h"
 #include "study/process.h"
-#include "train/interrupt.h"
 #include "train/run_folder.h"
 #include "train/setup.h"
+#include "train/trainer.h"
 
 #include <fmt/format.h>
 
@@ -16,13 +17,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Diverged, or finished with as many epochs as are planned.
+bool is_over(const ComparedRun& run) {
+  const auto record = read_run_record(run.folder);
+  return record && record->over() &&
+         (record->status != "finished" || static_cast<int64_t>(record->epochs.size()) >= run.settings.epochs);
+}
+
+/// Opens the data and builds the network and every optimizer once, so that bad input shows before anything is written.
+void check_inputs(const std::vector<ComparedRun>& plan) {
+  std::optional<RunParts> parts;
+  for (const auto& run : plan) {
+    if (is_over(run)) continue;
+    if (!parts) parts = prepare_run(run.settings);
+    make_optimizer(*parts->model, run.settings);
+  }
+}
+
 /// Refuses a folder that holds the run of that name with other settings.
 void check_folder(const ComparedRun& run, const fs::path& output_dir) {
   if (!RunFolder::holds_run(run.folder)) return;
-  Sources sources;
-  sources.config = read_recipe((run.folder / "settings.toml").string());
   try {
-    check_same_run(combine(sources), run.settings);
+    check_same_run(combine({{read_recipe((run.folder / "settings.toml").string())}, {}}), run.settings, true);
   } catch (const UserError& error) {
     fail(
         "{} holds another comparison ({}: {}); choose another --output-dir", output_dir.string(),
@@ -45,11 +61,6 @@ void write_summaries(const std::vector<SummaryRow>& rows, const fs::path& folder
   write_file_atomically(folder / "summary.md", {render(rows, TableFormat::Markdown)});
   write_file_atomically(folder / "summary.csv", {render(rows, TableFormat::Csv)});
   write_file_atomically(folder / "summary.json", {render(rows, TableFormat::Json)});
-}
-
-bool is_over(const fs::path& folder) {
-  const auto record = read_run_record(folder);
-  return record && record->over();
 }
 
 std::vector<PlannedRun> planned(const std::vector<ComparedRun>& runs) {
@@ -79,13 +90,14 @@ std::vector<ComparedRun> plan_comparison(const CompareOptions& options) {
 
 int run_comparison(const CompareOptions& options) {
   const auto plan = plan_comparison(options);
+  check_inputs(plan);
   make_writable_folder(options.output_dir);
   const InterruptGuard guard;
   LiveTable table(planned(plan));
   int result = 0;
   for (size_t i = 0; i < plan.size() && !interrupted(); ++i) {
     const auto& run = plan[i];
-    if (is_over(run.folder)) {
+    if (is_over(run)) {
       table.skip(i);
       continue;
     }
@@ -94,21 +106,24 @@ int run_comparison(const CompareOptions& options) {
     table.begin(i);
     const auto end = run_process(words_of(run, config), [&](const std::string& line) { table.update(i, line); });
     fs::remove(config);
-    if (end.exit_code == kInterrupted || interrupted()) break;
-    const bool over = is_over(run.folder);
-    table.end(i, over ? "" : end.errors);
-    // A run that diverged has its record; anything else is a failure of its own, the same for every run if it is input.
+    if (end.exit_code == kInterrupted || interrupted()) {
+      result = kInterrupted;
+      break;
+    }
+    const bool over = is_over(run);
+    table.end(i, over ? "" : end.reason());
+    // A run that diverged has its record. Bad input would be the same for every run; other failures may not be.
     if (end.exit_code == 2) {
       table.close();
-      throw UserError(
-          fmt::format("{}-seed{}: {}", run.optimizer, run.seed, end.errors.substr(0, end.errors.find('\n'))));
+      throw UserError(fmt::format("{}, seed {}: {}", run.optimizer, run.seed, end.reason()));
     }
     if (!over) result = 1;
   }
+  if (interrupted()) result = kInterrupted;
   table.close();
   const auto rows = summarise(planned(plan));
   write_summaries(rows, options.output_dir);
-  return interrupted() ? kInterrupted : result;
+  return result;
 }
 
 }  // namespace sgdph::lab

@@ -1,5 +1,6 @@
 #include "study/live_table.h"
 
+#include "base/terminal.h"
 #include "config/optimizer_table.h"
 #include "train/machine.h"
 #include "train/progress.h"
@@ -61,7 +62,7 @@ void LiveTable::end(size_t run, const std::string& error) {
   rows_ = render(summarise(plan_), TableFormat::Text);
   if (!error.empty()) {
     close();
-    fmt::print(stderr, "{}: failed: {}\n", name_of(run), error.substr(0, error.find('\n')));
+    fmt::print(stderr, "{}: failed: {}\n", name_of(run), error);
   } else if (terminal_) {
     draw("");
   } else {
@@ -74,7 +75,7 @@ void LiveTable::end(size_t run, const std::string& error) {
 
 void LiveTable::draw(const std::string& status) {
   close();
-  const auto text = rows_ + status;
+  const auto text = fit_to_terminal(rows_ + status);
   fmt::print(stderr, "{}", text);
   std::fflush(stderr);
   lines_drawn_ = static_cast<size_t>(std::count(text.begin(), text.end(), '\n')) + 1;

@@ -1,13 +1,16 @@
 #include "study/process.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 
@@ -57,6 +60,9 @@ ProcessEnd run_process(const std::vector<std::string>& words, const std::functio
   const auto child = ::fork();
   if (child < 0) fail("cannot start {}: {}", words.front(), std::strerror(errno));
   if (child == 0) {
+    // A group of its own: Ctrl-C reaches the parent alone, which hands it on once. The child does not outlive it.
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     ::dup2(out.ends[1], STDOUT_FILENO);
     ::dup2(err.ends[1], STDERR_FILENO);
     ::execv(arguments.front(), arguments.data());
@@ -66,9 +72,14 @@ ProcessEnd run_process(const std::vector<std::string>& words, const std::functio
   Pipe::close_end(err.ends[1]);
   ProcessEnd end;
   std::string text;
+  bool handed_on = false;
   std::array<pollfd, 2> watched{pollfd{out.ends[0], POLLIN, 0}, pollfd{err.ends[0], POLLIN, 0}};
   while (watched[0].fd >= 0 || watched[1].fd >= 0) {
-    if (::poll(watched.data(), watched.size(), -1) < 0 && errno != EINTR) break;
+    if (::poll(watched.data(), watched.size(), 200) < 0 && errno != EINTR) break;
+    if (interrupted() && !handed_on) {
+      ::kill(child, SIGINT);
+      handed_on = true;
+    }
     if (watched[0].revents != 0 && !read_some(watched[0].fd, text)) watched[0].fd = -1;
     if (watched[1].revents != 0 && !read_some(watched[1].fd, end.errors)) watched[1].fd = -1;
     for (auto& file : watched) file.revents = 0;
@@ -79,6 +90,16 @@ ProcessEnd run_process(const std::vector<std::string>& words, const std::functio
   }
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return end;
+}
+
+std::string ProcessEnd::reason() const {
+  if (exit_code > 128) return fmt::format("ended by signal {}", exit_code - 128);
+  auto text = errors;
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  text = text.substr(text.rfind('\n') + 1);  // the last line; npos + 1 is 0
+  const std::string prefix = "sgdph: ";
+  if (text.rfind(prefix, 0) == 0) text = text.substr(prefix.size());
+  return text.empty() ? fmt::format("ended with exit code {}", exit_code) : text;
 }
 
 std::string own_program() {

@@ -9,6 +9,9 @@ namespace sgdph::lab {
 struct ProcessEnd {
   int exit_code = -1;  ///< 128 + signal if a signal ended it
   std::string errors;  ///< what it wrote to standard error
+
+  /// Why it failed, in one line: its last one, without the program's name.
+  std::string reason() const;
 };
 
 /// Runs a program (first word) to its end and hands each line of its standard output to `line`. Ctrl-C reaches the

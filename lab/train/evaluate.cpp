@@ -1,7 +1,7 @@
 #include "train/evaluate.h"
 
 #include "base/error.h"
-#include "train/interrupt.h"
+#include "base/interrupt.h"
 
 #include <ATen/Functions.h>
 #include <c10/core/InferenceMode.h>
@@ -9,6 +9,17 @@
 #include <algorithm>
 
 namespace sgdph::lab {
+
+LoaderOptions test_loader_options(const Settings& settings, const Dataset& data) {
+  LoaderOptions options;
+  options.shuffle = false;
+  options.workers = *settings.workers;
+  options.limit = settings.test_limit > 0 ? std::min(settings.test_limit, data.size()) : data.size();
+  options.batch_size = std::min(settings.batch_size, options.limit);
+  options.skip_damaged = settings.skip_damaged;
+  options.pin_memory = settings.device != "cpu";
+  return options;
+}
 
 Evaluation evaluate(ImageModel& model, Loader& loader, const at::Device& device) {
   const c10::InferenceMode inference;

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "config/settings.h"
 #include "data/loader.h"
 #include "models/registry.h"
 
@@ -13,6 +14,9 @@ struct Evaluation {
   double top5 = 0;
   int64_t images = 0;
 };
+
+/// How test images are loaded: in order, in batches no larger than there are images.
+LoaderOptions test_loader_options(const Settings& settings, const Dataset& data);
 
 /// Runs the network over one epoch of the loader in evaluation mode and restores its mode.
 Evaluation evaluate(ImageModel& model, Loader& loader, const at::Device& device);

@@ -1,5 +1,6 @@
 #include "train/progress.h"
 
+#include "base/terminal.h"
 #include "train/machine.h"
 
 #include <fmt/format.h>
@@ -17,10 +18,6 @@ constexpr double kRedraw = 0.1;       // seconds between two bars
 constexpr double kBetweenLines = 30;  // seconds between two lines
 
 }  // namespace
-
-bool is_terminal(int descriptor) {
-  return ::isatty(descriptor) != 0;
-}
 
 std::string duration_text(double seconds) {
   const auto whole = static_cast<int64_t>(std::ceil(std::max(0., seconds)));
@@ -70,9 +67,9 @@ void Progress::show(const ProgressState& state) {
       "loss {:.3f}  acc {:5.2f} %  {:.0f} img/s  {} left", state.loss, state.accuracy, state.images_per_second,
       duration_text(left));
   if (style_ == ProgressStyle::Bar) {
-    fmt::print(
-        stderr, "\r\x1b[Kepoch {}/{} [{}] {:3.0f} %  {}", state.epoch, state.epochs, bar_text(fraction, 24),
-        100 * fraction, figures);
+    const auto line = fmt::format(
+        "epoch {}/{} [{}] {:3.0f} %  {}", state.epoch, state.epochs, bar_text(fraction, 16), 100 * fraction, figures);
+    fmt::print(stderr, "\r\x1b[K{}", fit_to_terminal(line));
     drawn_ = true;
   } else {
     fmt::print(stderr, "epoch {}/{}  {:3.0f} %  {}\n", state.epoch, state.epochs, 100 * fraction, figures);

@@ -52,6 +52,5 @@ class Progress {
 std::string duration_text(double seconds);
 /// A bar of `width` characters, filled by `fraction`.
 std::string bar_text(double fraction, int width);
-bool is_terminal(int descriptor);
 
 }  // namespace sgdph::lab

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -23,8 +24,19 @@ fs::path settings_file(const fs::path& folder) {
   return folder / "settings.toml";
 }
 
-bool is_checkpoint_name(const std::string& name) {
-  return name.rfind("checkpoint-", 0) == 0 && fs::path(name).extension() == ".ckpt";
+constexpr std::string_view kPrefix = "checkpoint-";
+
+/// The newest checkpoint of a folder that is whole, and those newer than it.
+FoundCheckpoint newest_whole(const fs::path& folder, std::vector<fs::path>& damaged) {
+  for (const auto& candidate : checkpoints_in(folder)) {
+    try {
+      return {candidate, read_checkpoint(candidate)};
+    } catch (const DamagedCheckpoint& damage) {
+      spdlog::warn("{}; trying the one before it", damage.what());
+      damaged.push_back(candidate);
+    }
+  }
+  fail("{} has no whole checkpoint; start a new run in another folder", folder.string());
 }
 
 }  // namespace
@@ -81,6 +93,13 @@ RunFolder RunFolder::create(const fs::path& path, const Settings& settings) {
   return folder;
 }
 
+void RunFolder::discard_unless_begun() const {
+  if (!checkpoints_in(path_).empty()) return;
+  for (const auto& file : {settings_file(path_), log(), path_ / ".lock"}) fs::remove(file);
+  std::error_code not_empty;
+  fs::remove(path_, not_empty);
+}
+
 RunFolder RunFolder::open(const fs::path& path) {
   if (!holds_run(path)) fail("{} holds no run (no settings.toml); give the folder that train wrote", path.string());
   RunFolder folder(path);
@@ -91,43 +110,45 @@ RunFolder RunFolder::open(const fs::path& path) {
 }
 
 Settings RunFolder::settings() const {
-  Sources sources;
-  sources.config = read_recipe(settings_file(path_).string());
-  return combine(sources);
+  return combine({{read_recipe(settings_file(path_).string())}, {}});
 }
 
 void RunFolder::replace_settings(const Settings& settings) const {
   write_file_atomically(settings_file(path_), {to_toml(settings)});
 }
 
-std::vector<fs::path> checkpoints_in(const fs::path& folder) {
-  std::vector<fs::path> found;
+std::vector<std::pair<int64_t, fs::path>> numbered_checkpoints(const fs::path& folder) {
+  std::vector<std::pair<int64_t, fs::path>> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    if (is_checkpoint_name(entry.path().filename().string())) found.push_back(entry.path());
+    const auto name = entry.path().filename().string();
+    int64_t step = 0;
+    const auto* digits = name.data() + kPrefix.size();
+    if (name.rfind(kPrefix, 0) != 0 || entry.path().extension() != ".ckpt") continue;
+    const auto [end, error] = std::from_chars(digits, name.data() + name.size(), step);
+    if (error == std::errc() && end != digits) found.emplace_back(step, entry.path());
   }
   std::sort(found.rbegin(), found.rend());
   return found;
 }
 
+std::vector<fs::path> checkpoints_in(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  for (auto& [step, path] : numbered_checkpoints(folder)) paths.push_back(path);
+  return paths;
+}
+
 std::optional<CheckpointFile> RunFolder::newest_checkpoint() const {
-  const auto candidates = checkpoints_in(path_);
-  for (const auto& candidate : candidates) {
-    try {
-      return read_checkpoint(candidate);
-    } catch (const UserError& error) {
-      spdlog::warn("{}; it is set aside and the one before it used", error.what());
-      fs::rename(candidate, candidate.string() + ".damaged");
-    }
-  }
-  if (!candidates.empty()) {
-    fail("{} has no whole checkpoint left; remove the folder and start anew", path_.string());
-  }
-  return std::nullopt;
+  if (checkpoints_in(path_).empty()) return std::nullopt;
+  std::vector<fs::path> damaged;
+  auto found = newest_whole(path_, damaged);
+  // Out of the way, or they would be kept in place of good ones.
+  for (const auto& file : damaged) fs::rename(file, file.string() + ".damaged");
+  return std::move(found.file);
 }
 
 fs::path RunFolder::add_checkpoint(
     int64_t step, const nlohmann::json& meta, const CheckpointSections& sections, int64_t keep) const {
-  const auto path = path_ / fmt::format("checkpoint-{:09}.ckpt", step);
+  const auto path = path_ / fmt::format("{}{:09}.ckpt", kPrefix, step);
   write_checkpoint(path, meta, sections);
   const auto all = checkpoints_in(path_);
   for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) fs::remove(all[i]);
@@ -137,14 +158,8 @@ fs::path RunFolder::add_checkpoint(
 FoundCheckpoint find_checkpoint(const fs::path& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return {path, read_checkpoint(path)};
-  for (const auto& candidate : checkpoints_in(path)) {
-    try {
-      return {candidate, read_checkpoint(candidate)};
-    } catch (const UserError& damage) {
-      spdlog::warn("{}; trying the one before it", damage.what());
-    }
-  }
-  fail("{} has no whole checkpoint; give a run's folder or a checkpoint file", path.string());
+  std::vector<fs::path> damaged;
+  return newest_whole(path, damaged);
 }
 
 }  // namespace sgdph::lab

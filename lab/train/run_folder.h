@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/settings.h"
@@ -23,6 +24,9 @@ class RunFolder {
   /// An existing run; removes what a killed process left half-written.
   static RunFolder open(const std::filesystem::path& path);
 
+  /// Takes a new run's files away again if it failed before its first checkpoint.
+  void discard_unless_begun() const;
+
   RunFolder(RunFolder&& other) noexcept;
   RunFolder& operator=(RunFolder&&) = delete;
   ~RunFolder();
@@ -33,8 +37,8 @@ class RunFolder {
   Settings settings() const;
   void replace_settings(const Settings& settings) const;
 
-  /// The newest checkpoint that is whole. Damaged ones are set aside with a warning; a UserError if there are only
-  /// such.
+  /// The newest checkpoint that is whole; nothing if there is none at all. Damaged ones before it are set aside with a
+  /// warning; if there are only such it is a UserError and they stay.
   std::optional<CheckpointFile> newest_checkpoint() const;
   /// Writes a checkpoint, then removes all but the newest `keep`.
   std::filesystem::path add_checkpoint(
@@ -49,6 +53,8 @@ class RunFolder {
 
 /// The checkpoints of a folder, newest first.
 std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& folder);
+/// The same with the step each was written after.
+std::vector<std::pair<int64_t, std::filesystem::path>> numbered_checkpoints(const std::filesystem::path& folder);
 
 /// The checkpoint that a path means: the file itself, or the newest whole one of a run's folder, without changing
 /// anything there.

@@ -23,14 +23,14 @@ void RunLog::append(nlohmann::json record) {
   if (file < 0) fail("cannot write {}: {}", path_.string(), std::strerror(errno));
   const auto before = ::lseek(file, 0, SEEK_END);
   const auto written = ::write(file, line.data(), line.size());
-  const bool whole = written == static_cast<ssize_t>(line.size()) && ::fsync(file) == 0;
-  const int error = written >= 0 && !whole && errno == 0 ? ENOSPC : errno;
-  const bool back = whole || ::ftruncate(file, before) == 0;
+  int error = written < 0 ? errno : written < static_cast<ssize_t>(line.size()) ? ENOSPC : 0;
+  if (error == 0 && ::fsync(file) != 0) error = errno;
+  const bool taken_back = error != 0 && ::ftruncate(file, before) == 0;
   ::close(file);
-  if (!whole) {
-    fail(
-        "cannot write {}: {}; {}", path_.string(), std::strerror(error == 0 ? ENOSPC : error),
-        back ? "the lines before are unchanged" : "its last line is incomplete");
+  if (error != 0) {
+    throw WriteError(fmt::format(
+        "cannot write {}: {}; {}", path_.string(), std::strerror(error),
+        taken_back ? "the lines before are unchanged" : "its last line is incomplete"));
   }
   records_.push_back(std::move(record));
 }

@@ -18,8 +18,9 @@ namespace sgdph::lab {
 /// Checks every name and fills in every default, so that the result says all a run depends on.
 Settings resolve(Settings settings);
 
-/// The network of resolved settings for these images, initialised by their seed or from `init`.
-std::shared_ptr<ImageModel> build_model(const Settings& settings, const Dataset& data);
+/// The network of resolved settings for these images, initialised by their seed. Refuses images, and a smallest batch
+/// of training, that it cannot take.
+std::shared_ptr<ImageModel> build_model(const Settings& settings, const Dataset& data, int64_t smallest_batch = 2);
 /// Weights of a checkpoint or of a state dict that Python saved.
 void load_weights(ImageModel& model, const std::string& file);
 
@@ -28,7 +29,8 @@ void load_weights(ImageModel& model, const std::string& file);
 std::unique_ptr<Scheduler> make_schedule(
     torch::optim::Optimizer& optimizer, const Settings& settings, int64_t steps_per_epoch);
 
-/// Settings that differ and may not, for a run that is to be continued: a UserError names the first.
-void check_same_run(const Settings& stored, const Settings& given);
+/// Settings that differ and may not, for a run that is to be continued: a UserError names the first. With `same_cost`
+/// what decides time and memory may not differ either.
+void check_same_run(const Settings& stored, const Settings& given, bool same_cost = false);
 
 }  // namespace sgdph::lab

@@ -2,9 +2,9 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/interrupt.h"
 #include "models/state_dict.h"
 #include "train/evaluate.h"
-#include "train/interrupt.h"
 #include "train/machine.h"
 #include "train/setup.h"
 
@@ -20,16 +20,19 @@ namespace {
 /// Steps in a row that an optimizer may refuse before the run is given up.
 constexpr int64_t kMaxSkipped = 20;
 
-LoaderOptions loader_options(const Settings& s, bool train) {
+LoaderOptions loader_options(const Settings& s) {
   LoaderOptions options;
   options.batch_size = s.batch_size;
   options.workers = *s.workers;
-  options.shuffle = train;
   options.seed = static_cast<uint64_t>(s.seed);
-  options.limit = train ? s.train_limit : s.test_limit;
+  options.limit = s.train_limit;
   options.skip_damaged = s.skip_damaged;
   options.pin_memory = s.device != "cpu";
   return options;
+}
+
+at::Tensor to_device(const at::Tensor& tensor, const at::Device& device) {
+  return tensor.to(device, tensor.scalar_type(), /*non_blocking=*/true);
 }
 
 double percent(int64_t part, int64_t whole) {
@@ -38,16 +41,21 @@ double percent(int64_t part, int64_t whole) {
 
 }  // namespace
 
-RunParts prepare_run(const Settings& settings) {
+RunParts prepare_run(const Settings& settings, bool continued) {
   RunParts parts;
   parts.settings = resolve(settings);
   at::set_num_threads(static_cast<int>(parts.settings.threads));
   parts.data = open_dataset(parts.settings.dataset, parts.settings.data_path, parts.settings.augment);
-  parts.model = build_model(parts.settings, *parts.data.train);
+  // A batch larger than the data is refused here, before a folder is made.
+  const Loader train(*parts.data.train, loader_options(parts.settings));
+  const auto rest = train.images() % parts.settings.batch_size;
+  parts.model = build_model(parts.settings, *parts.data.train, rest == 0 ? parts.settings.batch_size : rest);
+  if (!parts.settings.init.empty() && !continued) load_weights(*parts.model, parts.settings.init);
   parts.model->to(at::Device(parts.settings.device));
   parts.optimizer = make_optimizer(*parts.model, parts.settings);
-  // A batch larger than the data is refused here, before a folder is made.
-  const Loader train(*parts.data.train, loader_options(parts.settings, true));
+  // A GPU must choose the same kernels every time, or a continued run would differ.
+  at::globalContext().setDeterministicCuDNN(true);
+  at::globalContext().setBenchmarkCuDNN(false);
   return parts;
 }
 
@@ -56,12 +64,9 @@ Trainer::Trainer(RunParts parts, RunFolder folder, Progress& progress)
       folder_(std::move(folder)),
       progress_(progress),
       device_(parts_.settings.device),
-      train_loader_(std::make_unique<Loader>(*parts_.data.train, loader_options(parts_.settings, true))),
+      train_loader_(std::make_unique<Loader>(*parts_.data.train, loader_options(parts_.settings))),
       log_(folder_.log()) {
-  auto test = loader_options(parts_.settings, false);
-  const auto available = parts_.data.test->size();
-  test.batch_size = std::min(test.batch_size, test.limit > 0 ? std::min(test.limit, available) : available);
-  test_loader_ = std::make_unique<Loader>(*parts_.data.test, test);
+  test_loader_ = std::make_unique<Loader>(*parts_.data.test, test_loader_options(parts_.settings, *parts_.data.test));
   schedule_ = make_schedule(parts_.optimizer->base(), parts_.settings, steps_per_epoch());
   if (const auto checkpoint = folder_.newest_checkpoint()) {
     restore(*checkpoint);
@@ -135,18 +140,21 @@ bool Trainer::train_epoch() {
 bool Trainer::train_step() {
   const auto& s = parts_.settings;
   auto& optimizer = *parts_.optimizer;
+  last_step_ = state_.step + 1;
+  last_epoch_ = state_.epoch + 1;
+  last_lr_ = optimizer.lr();
   optimizer.base().zero_grad();
   int64_t batches = 0;
   while (batches < s.accumulate) {
     const auto batch = train_loader_->next();
     if (!batch) break;
     ++batches;
-    const auto labels = batch->labels.to(device_);
-    const auto scores = parts_.model->forward(batch->images.to(device_));
+    const auto labels = to_device(batch->labels, device_);
+    const auto scores = parts_.model->forward(to_device(batch->images, device_));
     const auto loss = at::cross_entropy_loss(scores, labels, {}, at::Reduction::Mean, -100, s.label_smoothing);
     const auto value = loss.item<double>();
     if (!std::isfinite(value)) {
-      diverge(fmt::format("the loss became {}", value));
+      diverge(fmt::format("the loss became {}", std::isnan(value) ? "nan" : "infinite"));
       return false;
     }
     optimizer.backward(loss);
@@ -165,11 +173,12 @@ bool Trainer::train_step() {
   if (s.clip_grad_norm > 0) torch::nn::utils::clip_grad_norm_(parts_.model->parameters(), s.clip_grad_norm);
   const bool applied = optimizer.step();
   state_.skipped += applied ? 0 : 1;
-  skipped_in_a_row_ = applied ? 0 : skipped_in_a_row_ + 1;
+  state_.skipped_in_a_row = applied ? 0 : state_.skipped_in_a_row + 1;
   schedule_->step();
-  state_.batch = std::min(train_loader_->batches(), state_.batch + s.accumulate);
+  state_.batch = train_loader_->position();
   ++state_.step;
-  if (skipped_in_a_row_ >= kMaxSkipped) diverge(fmt::format("{} steps in a row met non-finite values", kMaxSkipped));
+  if (state_.skipped_in_a_row >= kMaxSkipped)
+    diverge(fmt::format("{} steps in a row met non-finite values", kMaxSkipped));
   return true;
 }
 
@@ -178,11 +187,14 @@ void Trainer::finish_epoch() {
   const auto test = evaluate(*parts_.model, *test_loader_, device_);
   if (interrupted()) {
     // The epoch's training is done and its test is not: the checkpoint stands before the test.
+    const auto path = save_checkpoint();
+    if (stopped_) return;
     stopped_ = Outcome::Interrupted;
-    message_ = fmt::format("stopped after step {}; {} is written", state_.step, save_checkpoint());
+    message_ = fmt::format("stopped after step {}; {} is written", state_.step, path);
     return;
   }
-  if (!std::isfinite(test.loss)) return diverge(fmt::format("the test loss became {}", test.loss));
+  if (!std::isfinite(test.loss))
+    return diverge(fmt::format("the test loss became {}", std::isnan(test.loss) ? "nan" : "infinite"));
   ++state_.epoch;
   if (state_.best_epoch == 0 || test.top1 > state_.best_top1) {
     state_.best_top1 = test.top1;
@@ -243,12 +255,15 @@ void Trainer::finish_run() {
 void Trainer::diverge(const std::string& what) {
   if (stopped_) return;
   stopped_ = Outcome::Diverged;
-  const auto checkpoints = checkpoints_in(folder_.path());
+  // A checkpoint is known to be good when a step after it had a finite loss.
+  std::string good = "none yet";
+  for (const auto& [step, path] : numbered_checkpoints(folder_.path())) {
+    if (step + 1 < last_step_ && good == "none yet") good = path.string();
+  }
   message_ = fmt::format(
-      "{} at step {} (epoch {}), learning rate {}; last good checkpoint: {}; try a smaller --lr, --clip-grad-norm or "
+      "{} at step {} (epoch {}), learning rate {:g}; last good checkpoint: {}; try a smaller --lr, --clip-grad-norm or "
       "--lr-warmup-epochs",
-      what, state_.step + 1, state_.epoch + 1, parts_.optimizer->lr(),
-      checkpoints.empty() ? "none yet" : checkpoints.front().string());
+      what, last_step_, last_epoch_, last_lr_, good);
   log_.append(
       {{"type", "end"},
        {"status", "diverged"},

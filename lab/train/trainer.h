@@ -33,6 +33,7 @@ struct RunState {
   int64_t correct = 0;
   int64_t seen = 0;
   int64_t skipped = 0;  ///< steps the optimizer refused because of non-finite values
+  int64_t skipped_in_a_row = 0;
   double seconds = 0;
   // Of the whole run.
   double best_top1 = 0;
@@ -41,8 +42,8 @@ struct RunState {
   int64_t peak_memory = 0;
 
   NLOHMANN_DEFINE_TYPE_INTRUSIVE(
-      RunState, epoch, batch, step, loss_sum, correct, seen, skipped, seconds, best_top1, best_epoch, train_seconds,
-      peak_memory)
+      RunState, epoch, batch, step, loss_sum, correct, seen, skipped, skipped_in_a_row, seconds, best_top1, best_epoch,
+      train_seconds, peak_memory)
 };
 
 /// What a run needs, made and checked before anything is written.
@@ -52,18 +53,21 @@ struct RunParts {
   std::shared_ptr<ImageModel> model;
   std::unique_ptr<TrainingOptimizer> optimizer;
 };
-RunParts prepare_run(const Settings& settings);
+/// `continued`: the weights will come from a checkpoint, so `init` is not read.
+RunParts prepare_run(const Settings& settings, bool continued = false);
 
 /// Trains, evaluates after each epoch, logs and writes checkpoints. What it computes depends on the settings only: a
 /// run that was stopped at any moment and continued ends with the same bits.
 class Trainer {
  public:
-  /// Continues from the folder's newest checkpoint if it has one.
+  /// Continues from the folder's newest checkpoint if it has one, with settings of which only those may have changed
+  /// that leave the result alone.
   Trainer(RunParts parts, RunFolder folder, Progress& progress);
   ~Trainer();
 
   Outcome run();
 
+  const RunFolder& folder() const { return folder_; }
   const RunState& state() const { return state_; }
   /// The records so far.
   const RunLog& log() const { return log_; }
@@ -79,7 +83,7 @@ class Trainer {
   void finish_epoch();
   void finish_run();
   std::string save_checkpoint();
-  bool parameters_finite() const;
+  bool weights_finite() const;
   void diverge(const std::string& what);
   void show_progress();
   int64_t steps_per_epoch() const;
@@ -95,7 +99,10 @@ class Trainer {
   RunState state_;
   std::optional<Outcome> stopped_;
   std::string message_;
-  int64_t skipped_in_a_row_ = 0;
+  // Of the last step begun, for messages.
+  int64_t last_step_ = 0;
+  int64_t last_epoch_ = 0;
+  double last_lr_ = 0;
 };
 
 }  // namespace sgdph::lab

@@ -8,6 +8,7 @@
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <sgdph/schedulers.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cmath>
@@ -54,11 +55,22 @@ void Trainer::restore(const CheckpointFile& file) {
     parts_.optimizer->load(file.section("optimizer", where));
     restore_schedule(*schedule_, file.section("schedule", where));
     restore_generator(device_, file.section("generator", where));
-    state_ = file.meta.at("state").get<RunState>();
+    const auto state = file.meta.at("state").get<RunState>();
+    const auto& s = parts_.settings;
+    if (state.epoch > s.epochs || (state.epoch == s.epochs && state.batch > 0)) {
+      fail("--epochs: the run has done {} epochs already, more than {}", state.epoch, s.epochs);
+    }
     auto records = file.meta.at("records").get<std::vector<nlohmann::json>>();
-    // Of the settings only those that leave the result alone can have changed.
-    records.at(0)["settings"] = to_json(parts_.settings);
+    auto& head = records.at(0);
+    if (head.at("threads") != s.threads) {
+      spdlog::warn(
+          "the run had {} threads and now has {}: the last bits may differ", head.at("threads").dump(), s.threads);
+      head["threads"] = s.threads;
+    }
+    head["settings"] = to_json(s);
+    folder_.replace_settings(s);
     log_.start(std::move(records));
+    state_ = state;
   } catch (const c10::Error& error) {
     fail("{}: the checkpoint does not fit: {}", where, error.what_without_backtrace());
   } catch (const nlohmann::json::exception& error) {
@@ -67,8 +79,8 @@ void Trainer::restore(const CheckpointFile& file) {
 }
 
 std::string Trainer::save_checkpoint() {
-  if (!parameters_finite()) {
-    diverge("a parameter became non-finite");
+  if (!weights_finite()) {
+    diverge("a weight became non-finite");
     return "";
   }
   state_.peak_memory = std::max(state_.peak_memory, peak_memory_bytes());
@@ -90,13 +102,14 @@ std::string Trainer::save_checkpoint() {
       .string();
 }
 
-bool Trainer::parameters_finite() const {
-  for (const auto& parameter : parts_.model->parameters()) {
-    if (!std::isfinite(parameter.detach().sum().item<double>()) && !parameter.detach().isfinite().all().item<bool>()) {
-      return false;
-    }
-  }
-  return true;
+bool Trainer::weights_finite() const {
+  auto tensors = parts_.model->parameters();
+  const auto buffers = parts_.model->buffers();
+  tensors.insert(tensors.end(), buffers.begin(), buffers.end());
+  return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
+    // The sum is one cheap pass; it can overflow where every value is finite.
+    return std::isfinite(tensor.detach().sum().item<double>()) || tensor.detach().isfinite().all().item<bool>();
+  });
 }
 
 }  // namespace sgdph::lab

@@ -62,12 +62,13 @@ class Train(support.CommandTest):
         self.assertEqual(support.records(self.folder / "run")[1]["step"], 2)
 
     def test_a_run_starts_from_weights_of_another(self):
-        one, two = self.folder / "one", self.folder / "two"
-        self.succeed(*self.small("sgdm", 3, one))
-        self.succeed(*self.small("sgdm", 1, two, "--init", one / "model.pt", "--lr", "0"))
-        before, after = (json.loads(self.succeed("eval", p, "--json").stdout) for p in (one, two))
-        self.assertGreater(after["top1"], 15)
-        self.assertEqual(set(before), set(after))
+        one, two, three = (self.folder / name for name in ("one", "two", "three"))
+        options = ["--norm", "none", "--lr"]
+        self.succeed(*self.small("sgdm", 2, one, *options, "0.01"))
+        self.succeed(*self.small("sgdm", 1, two, *options, "0", "--init", one / "model.pt", "--seed", 9))
+        self.assertEqual((one / "model.pt").read_bytes(), (two / "model.pt").read_bytes())
+        self.succeed(*self.small("sgdm", 1, three, *options, "0", "--init", max(one.glob("*.ckpt")), "--seed", 9))
+        self.assertEqual((one / "model.pt").read_bytes(), (three / "model.pt").read_bytes())
 
 
 class Eval(support.CommandTest):
@@ -118,6 +119,23 @@ class Compare(support.CommandTest):
         self.succeed(*self.words("--opts", "sgdm"))
         self.refuse(*self.words("--opts", "sgdm", "--lr", "0.5"), says=["holds another comparison", "lr"])
 
+    def test_more_epochs_continue_the_runs_and_are_not_taken_for_done(self):
+        words = ["--opts", "sgdm", "--lr-scheduler", "constant"]
+        self.succeed(*self.words(*words))
+        self.succeed(*self.words(*words, "--epochs", "3"))
+        self.assertEqual(support.records(self.folder / "cmp" / "sgdm-seed1")[-1]["epochs"], 3)
+        self.refuse(*self.words(*words, "--epochs", "3", "--threads", "2"), says=["threads is 1"])
+
+    def test_a_signal_to_it_alone_stops_it_and_its_run(self):
+        words = self.words("--opts", "sgdm", "--epochs", "500")
+        child = subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 120
+        while not list((self.folder / "cmp").glob("*/*.ckpt")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        child.terminate()
+        _, errors = child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 130, errors)
+
     def test_it_goes_on_where_it_was_stopped(self):
         words = self.words("--opts", "sgdm,adam", "--checkpoint-every", "1")
         child = subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -139,7 +157,8 @@ class Compare(support.CommandTest):
         self.assertIn("1 diverged", done.stdout)
 
     def test_a_mistake_in_the_input_stops_it_at_once(self):
-        self.refuse(*self.words("-b", "100000"), says=["100000"], writes_nothing=False)
+        self.refuse(*self.words("-b", "100000"), says=["100000"])
+        self.refuse(*self.words("--refresh", "joint", "--opts", "sgd-ph"), says=["Joint"])
 
 
 class Lists(support.CommandTest):
@@ -168,6 +187,8 @@ class Lists(support.CommandTest):
         self.assertEqual(self.complete("train", "--model", "resnet1"), ["resnet18"])
         self.assertEqual(self.complete("train", "--probe", "h"), ["hadamard"])
         self.assertEqual(self.complete("data", "fe"), ["fetch"])
+        self.assertEqual(self.complete("data", "fetch", "fash"), ["fashion-mnist"])
+        self.assertEqual(self.complete("completion", "z"), ["zsh"])
 
     def test_the_manual_page_is_clean_and_names_every_command(self):
         page = self.succeed("man").stdout

@@ -34,6 +34,14 @@ class Options(support.CommandTest):
         self.refuse("train", "--lr", "nan", says=["--lr", "finite"])
         self.refuse("train", "--width", "0", says=["--width", "above 0"])
         self.refuse("train", "--device", "tpu", says=["--device", "'tpu'"])
+        self.refuse("train", "--opt", "adam", "--beta1", "1", says=["--beta1", "below 1"])
+        self.refuse("train", "--opt", "sgdm", "--momentum", "1", says=["--momentum", "below 1"])
+        self.refuse("train", "--lr", "1e39", says=["--lr", "at most 1e+38"])
+        self.refuse("train", "--lr-scheduler", "multistep", says=["--lr-milestones"])
+        self.refuse("train", "--lr-scheduler", "multistep", "--lr-milestones", "3,2", says=["--lr-milestones", "3,2"])
+        self.refuse("train", "--lr-milestones", "3", says=["--lr-milestones", "multistep"])
+        self.refuse("train", "--lr-scheduler", "cosine", "--lr-min", "5", says=["--lr-min"])
+        self.refuse("train", "--data-path", b"\xff", says=["--data-path", "UTF-8"])
         self.refuse(*self.small("sgd-ph", 1, None, "--probe-cycle", 3), says="probe_cycle")
         self.refuse(*self.small("sgd-ph", 1, None, "--refresh", "joint"), says="Joint")
 
@@ -94,6 +102,11 @@ class Data(support.CommandTest):
         words = self.broken(lambda folder: None)
         self.refuse(*words, "-b", "257", says=["257", "256"])
 
+    def test_a_last_batch_of_one_image_is_refused_where_it_cannot_be_trained_on(self):
+        words = self.broken(lambda folder: None)
+        words += ["-b", "32", "--form", "imagenet", "--model", "resnet18", "--width", "0.1"]
+        self.refuse(*words, "--train-limit", "33", says=["one image", "--batch-size"])
+
     def test_an_empty_class_folder_is_named(self):
         root = self.folder / "imagenet"
         for part in ("train", "val"):
@@ -109,8 +122,7 @@ class Data(support.CommandTest):
         victim.write_bytes(victim.read_bytes()[:100])
         words = ["train", "--dataset", "imagenet", "--data-path", images, "--model", "resnet18", "--width", "0.05"]
         words += ["-b", "4", "--epochs", "1", "--output-dir", self.folder / "run"]
-        self.refuse(*words, says=victim.name, writes_nothing=False)
-        shutil.rmtree(self.folder / "run")
+        self.refuse(*words, says=victim.name)
         self.succeed(*words, "--skip-damaged")
         self.assertEqual(support.records(self.folder / "run")[1]["damaged_images"], 1)
 
@@ -149,6 +161,8 @@ class Output(support.CommandTest):
         self.refuse(*self.small("sgdm", 1, self.folder / "new", "--init", checkpoint, "--model", "resnet20"),
                     says=str(checkpoint))
         self.refuse("eval", self.data / "train-labels-idx1-ubyte.gz", "--data-path", self.data, says="train-labels")
+        self.refuse("eval", output, "--recipe", "cifar10", says="--recipe")
+        self.refuse("train", "--test-only", "--resume", output, "--lr", "5", says=["--lr", "evaluation"])
         newest, older = sorted(output.glob("*.ckpt"))[-1], output / "checkpoint-000000001.ckpt"
         shutil.copy(newest, older)
         self.refuse("train", "--resume", older, says="not the newest")

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -12,36 +13,43 @@ import support
 
 
 class Resume(support.CommandTest):
-    def kill_and_resume(self, opt, kills=20):
-        """Kills the run at random moments, `kills` times, then lets it finish. Returns its folder."""
+    def kill_and_resume(self, opt, kills=20, epochs=24):
+        """Kills the run at random moments, `kills` times, then lets it finish; it must equal a calm one."""
         calm, wild = self.folder / "calm", self.folder / "wild"
         options = ["--checkpoint-every", 1, "--seed", 3]
         started = time.monotonic()
-        self.succeed(*self.small(opt, 12, calm, *options))
-        whole = time.monotonic() - started
+        self.succeed(*self.small(opt, 1, None, "--dry-run"))
+        startup = time.monotonic() - started
+        started = time.monotonic()
+        self.succeed(*self.small(opt, epochs, calm, *options))
+        working = time.monotonic() - started - startup
         rng = random.Random(opt)
         steps, half_written = [], 0
-        # Each life is long enough to start, and too short for twenty of them to finish the run.
-        startup = self.startup_seconds(opt)
-        for _ in range(kills):
-            words = ["train", "--resume", wild] if (wild / "settings.toml").exists() else self.small(opt, 12, wild, *options)
+
+        def newest():
+            return max([int(p.stem.split("-")[1]) for p in wild.glob("*.ckpt")], default=0)
+
+        for life in range(kills):
+            words = ["train", "--resume", wild] if (wild / "settings.toml").exists() else self.small(opt, epochs, wild, *options)
+            before = newest()
             child = subprocess.Popen(self.command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(startup * rng.uniform(0.5, 1.0) + rng.uniform(0, whole - startup) / (kills + 2))
+            if life % 4 == 3:  # while it starts
+                time.sleep(rng.uniform(0, startup))
+            else:  # while it trains and writes; twenty such lives are too short for the whole run
+                deadline = time.monotonic() + 60
+                while newest() == before and time.monotonic() < deadline:
+                    time.sleep(0.001)
+                time.sleep(rng.uniform(0, working / kills))
             self.assertIsNone(child.poll(), "the run ended before it was killed")
             child.kill()
             child.wait()
             half_written += len(list(wild.glob("*.new")))
-            steps.append(max([int(p.stem.split("-")[1]) for p in wild.glob("*.ckpt")], default=0))
-        self.assertGreater(steps[-1], steps[0], "no life made progress")
-        print(f"{opt}: killed at steps {steps}, {half_written} half-written files left by kills", flush=True)
+            steps.append(newest())
+        print(f"{opt}: killed after checkpoints {steps}; {half_written} kills struck while a file was written", flush=True)
+        self.assertGreater(steps[-1], 15)
         self.succeed("train", "--resume", wild)
         self.assert_same_run(calm, wild)
         self.assertEqual(list(wild.glob("*.new")), [])
-
-    def startup_seconds(self, opt):
-        started = time.monotonic()
-        self.succeed(*self.small(opt, 1, None, "--dry-run"))
-        return time.monotonic() - started
 
     def test_a_run_of_sgdm_killed_twenty_times_ends_with_the_same_bits(self):
         self.kill_and_resume("sgdm")
@@ -104,29 +112,25 @@ class Resume(support.CommandTest):
     def test_a_full_disk_loses_neither_the_previous_checkpoint_nor_the_log(self):
         disk = self.folder / "disk"
         disk.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=450k", "tmpfs", disk], capture_output=True).returncode != 0:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], capture_output=True).returncode != 0:
             self.skipTest("mounting a small tmpfs needs root")
         try:
             output, calm = disk / "run", self.folder / "calm"
-            options = ["--checkpoint-every", 1, "--seed", 3]
-            self.succeed(*self.small("sgdm", 40, calm, *options))
-            done = self.run_sgdph(*self.small("sgdm", 40, output, *options))
-            # The log and what is beside it grow until the disk is full.
-            filler = disk / "filler"
-            if done.returncode == 0:
-                self.fail("the disk was not full")
-            self.assertEqual(done.returncode, 2, done.stderr)
+            self.succeed(*self.small("sgdm", 6, calm))
+            self.succeed(*self.small("sgdm", 2, output))
+            kept = {p: p.read_bytes() for p in output.glob("*.ckpt")}
+            before = support.figures(output)
+            space = os.statvfs(disk)
+            (disk / "filler").write_bytes(bytes(space.f_bavail * space.f_bsize - 24 * 1024))
+            self.assertGreater(min(map(len, kept.values())), 24 * 1024)
+            done = self.run_sgdph("train", "--resume", output, "--epochs", 6)
+            self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn("No space left on device", done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+            self.assertEqual(kept, {p: p.read_bytes() for p in output.glob("checkpoint*")})
+            self.assertEqual(support.figures(output)[1:3], before[1:3])
             self.assertEqual(list(output.glob("*.new")), [])
-            checkpoints = sorted(output.glob("*.ckpt"))
-            self.assertTrue(checkpoints)
-            for record in support.records(output):
-                self.assertIn("type", record)
-            for checkpoint in checkpoints:
-                self.succeed("eval", checkpoint, "--data-path", self.data)
-            filler.unlink(missing_ok=True)
-            subprocess.run(["mount", "-o", "remount,size=20m", disk], check=True)
+            (disk / "filler").unlink()
             self.succeed("train", "--resume", output)
             self.assert_same_run(calm, output)
         finally:
@@ -134,13 +138,62 @@ class Resume(support.CommandTest):
 
     def test_a_loss_that_becomes_nan_stops_the_run_and_names_step_rate_and_last_good_checkpoint(self):
         output = self.folder / "run"
-        done = self.run_sgdph(*self.small("sgdm", 50, output, "--lr", "1e18", "--lr-warmup-epochs", "49"))
+        jump = ["--lr-scheduler", "multistep", "--lr-milestones", "2", "--lr-gamma", "1e36"]
+        done = self.run_sgdph(*self.small("sgdm", 5, output, "--norm", "none", "--lr", "0.01", *jump))
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stderr, r"at step \d+ \(epoch \d+\), learning rate [\d.e+]+; last good checkpoint: \S+")
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        # The rate jumps after 16 steps, so step 17 spoils the weights and step 18 sees it.
+        self.assertIn("at step 18 (epoch 3), learning rate 1e+34; ", done.stderr)
+        good = output / "checkpoint-000000016.ckpt"
+        self.assertIn(f"last good checkpoint: {good};", done.stderr)
         self.assertEqual(support.records(output)[-1]["status"], "diverged")
-        last = support.records(output)[-1]["message"].split("last good checkpoint: ")[1].split(";")[0]
-        if last != "none yet":
-            self.succeed("eval", last, "--data-path", self.data)
+        self.succeed("eval", good)
+
+    def test_a_run_goes_on_without_the_weights_it_started_from(self):
+        one, two = self.folder / "one", self.folder / "two"
+        self.succeed(*self.small("sgdm", 1, one))
+        self.succeed(*self.small("sgdm", 1, two, "--init", one / "model.pt"))
+        (one / "model.pt").unlink()
+        self.succeed("train", "--resume", two, "--epochs", 2, cwd="/")
+
+    def test_passed_over_batches_of_damaged_images_do_not_shift_a_continued_run(self):
+        images = self.folder / "images"
+        subprocess.run([os.environ["SGDPH_SAMPLE_IMAGES"], images], check=True)
+        for victim in sorted((images / "train").glob("*/*"))[::3]:
+            victim.write_bytes(b"no image")
+        calm, hurt = self.folder / "calm", self.folder / "hurt"
+        words = ["train", "--dataset", "imagenet", "--data-path", images, "--model", "resnet18", "--width", "0.05", "-b", "1",
+                 "--norm", "layer", "--opt", "sgdm", "--epochs", "1", "--skip-damaged", "--checkpoint-every", "1",
+                 "--threads", "1", "--keep-checkpoints", "100"]
+        self.succeed(*words, "--output-dir", calm)
+        for kept in (1, 4, 7):
+            self.succeed(*words, "--output-dir", hurt)
+            for checkpoint in sorted(hurt.glob("*.ckpt"))[kept:]:
+                checkpoint.unlink()
+            self.succeed("train", "--resume", hurt)
+            self.assert_same_run(calm, hurt)
+            shutil.rmtree(hurt)
+
+    def test_accumulation_continues_in_the_middle_of_an_epoch(self):
+        calm, hurt = self.folder / "calm", self.folder / "hurt"
+        words = ["--accumulate", 3, "--checkpoint-every", 1, "--keep-checkpoints", 9]
+        self.succeed(*self.small("sgd-ph", 2, calm, *words))
+        self.succeed(*self.small("sgd-ph", 2, hurt, *words))
+        for checkpoint in sorted(hurt.glob("*.ckpt"))[2:]:
+            checkpoint.unlink()
+        self.succeed("train", "--resume", hurt)
+        self.assert_same_run(calm, hurt)
+
+    def test_a_run_whose_checkpoints_are_all_damaged_is_not_started_anew(self):
+        output = self.folder / "run"
+        self.succeed(*self.small("sgdm", 2, output))
+        for checkpoint in output.glob("*.ckpt"):
+            os.truncate(checkpoint, 100)
+        for _ in range(2):
+            done = self.run_sgdph("train", "--resume", output)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("no whole checkpoint", done.stderr)
+        self.assertEqual(support.records(output)[-1]["status"], "finished")
 
     def test_more_epochs_may_be_asked_for_and_other_settings_may_not(self):
         output = self.folder / "run"
@@ -148,6 +201,7 @@ class Resume(support.CommandTest):
         self.refuse("train", "--resume", output, "--lr", "0.5", says=["lr is 0.1", "0.5"])
         self.refuse("train", "--resume", output, "--model", "resnet20", says=["model is", "resnet20"])
         self.succeed("train", "--resume", output, "--epochs", "2")
+        self.refuse("train", "--resume", output, "--epochs", "1", says=["--epochs", "2 epochs already"])
         self.assertEqual(len([r for r in support.records(output) if r["type"] == "epoch"]), 2)
 
     def test_two_processes_do_not_work_on_one_run(self):

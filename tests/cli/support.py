@@ -71,7 +71,7 @@ class CommandTest(unittest.TestCase):
         return words + (["--output-dir", str(output)] if output else [])
 
     def command(self, *words):
-        return [SGDPH, *map(str, words)]
+        return [SGDPH, *(word if isinstance(word, bytes) else str(word) for word in words)]
 
     def run_sgdph(self, *words, **options):
         options.setdefault("cwd", self.folder)

@@ -5,6 +5,7 @@
 #include "train/run_log.h"
 
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <fstream>
 
@@ -91,7 +92,23 @@ TEST(RunFolder, RefusesToStartAnewWhenEveryCheckpointIsDamaged) {
   const auto run = RunFolder::create(folder.path() / "run", {});
   EXPECT_FALSE(run.newest_checkpoint());
   fs::resize_file(run.add_checkpoint(1, nlohmann::json::object(), kSections, 2), 3);
-  EXPECT_NE(error_of([&] { run.newest_checkpoint(); }).find("no whole checkpoint left"), std::string::npos);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_NE(error_of([&] { run.newest_checkpoint(); }).find("no whole checkpoint"), std::string::npos);
+  }
+}
+
+TEST(RunFolder, ACheckpointOfANewerProgramIsNotTakenForDamaged) {
+  const TempFolder folder;
+  const auto run = RunFolder::create(folder.path() / "run", {});
+  run.add_checkpoint(1, nlohmann::json::object(), kSections, 2);
+  const auto newest = run.add_checkpoint(2, nlohmann::json::object(), kSections, 2);
+  auto bytes = read_file(newest);
+  bytes[8] = 2;
+  const auto crc = ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), 20);
+  for (int i = 0; i < 4; ++i) bytes[20 + i] = static_cast<char>(crc >> (8 * i));
+  write_file_atomically(newest, {bytes});
+  EXPECT_NE(error_of([&] { run.newest_checkpoint(); }).find("use the version that wrote it"), std::string::npos);
+  EXPECT_TRUE(fs::exists(newest));
 }
 
 TEST(RunFolder, BelongsToOneProcessAtATime) {
@@ -117,6 +134,17 @@ TEST(RunLog, ALineCutOffIsLeftOutAndOneThatIsNoRecordIsNamed) {
   EXPECT_EQ(read_log(path).size(), 2U);
   std::ofstream(path, std::ios::app) << "\n";
   EXPECT_NE(error_of([&] { read_log(path); }).find("log.jsonl:3"), std::string::npos);
+}
+
+TEST(RunLog, ALineThatCannotBeWrittenIsNotARecord) {
+  const TempFolder folder;
+  const auto path = folder.path() / "log.jsonl";
+  RunLog log(path);
+  log.start({{{"type", "header"}}});
+  fs::remove(path);
+  fs::create_symlink("/dev/full", path);
+  EXPECT_NE(error_of([&] { log.append({{"type", "epoch"}}); }).find("No space left on device"), std::string::npos);
+  EXPECT_EQ(log.records().size(), 1U);
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
+
 namespace sgdph::lab {
 
-/// While one is alive, the first Ctrl-C (or SIGTERM) only raises a flag, so that work can be brought to a good end; the
-/// second one ends the program as usual.
+/// While one is alive, the first Ctrl-C (or SIGTERM, or a lost terminal) only raises a flag, so that work can be
+/// brought to a good end; the second one ends the program as usual.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -13,6 +15,8 @@ class InterruptGuard {
 };
 
 bool interrupted();
+/// The flag itself, for work that watches it from other threads.
+const std::atomic<bool>& interrupt_flag();
 
 /// Exit code of work ended by Ctrl-C.
 constexpr int kInterrupted = 130;
