@@ -11,13 +11,17 @@
 namespace sgdph::cli {
 namespace {
 
+std::string joined(const std::string& path, const std::string& name) {
+  return path.empty() ? name : fmt::format("{} {}", path, name);
+}
+
 /// Calls `visit(path, app)` for every command, the program itself first; the path of "data fetch" is that.
 void each_command(
     const CLI::App& app, const std::string& path,
     const std::function<void(const std::string&, const CLI::App&)>& visit) {
   visit(path, app);
   for (const auto* command : commands_of(app)) {
-    each_command(*command, path.empty() ? command->get_name() : path + " " + command->get_name(), visit);
+    each_command(*command, joined(path, command->get_name()), visit);
   }
 }
 
@@ -46,7 +50,7 @@ void print_bash(const CLI::App& app) {
       "    case \"$path $word\" in\n");
   each_command(app, "", [&](const std::string& path, const CLI::App& command) {
     for (const auto& name : command_names(command)) {
-      fmt::print("      '{} {}') path='{}' ;;\n", path, name, path.empty() ? name : path + " " + name);
+      fmt::print("      '{} {}') path='{}' ;;\n", path, name, joined(path, name));
     }
   });
   fmt::print("    esac\n  done\n  case \"$path $previous\" in\n");

@@ -22,9 +22,9 @@ struct StoredTensor {
   std::vector<int64_t> sizes, strides;
 };
 
-/// A state dict in the format of torch.save since torch 1.6: a ZIP archive of a pickle and of storages. LibTorch's
-/// pickle_load is not used: it knows no state dict's metadata, no foreign objects beside it, and takes sizes on trust.
-/// What is wrong with the bytes is a DamagedFile. `bytes` must outlive this.
+/// A state dict in the format of torch.save since torch 1.6: a ZIP archive of a pickle and of storages. LibTorch
+/// 1.13's pickle_load does not read them: a state dict, which carries metadata, comes out as None, and a dict of one
+/// entry is an unknown opcode. What is wrong with the bytes is a DamagedFile. `bytes` must outlive this.
 class TorchFile {
  public:
   explicit TorchFile(std::string_view bytes);

@@ -30,7 +30,7 @@ class ByteReader {
 };
 
 /// The members of a ZIP archive held in memory (PKWARE's APPNOTE 6.3.3, with ZIP64), stored without compression, which
-/// is what torch.save writes. LibTorch's own reader takes sizes on trust and skips the checksums; this one checks both.
+/// is what torch.save writes. Sizes and checksums are checked.
 /// The archive keeps no copy: `bytes` must outlive it.
 class ZipFile {
  public:

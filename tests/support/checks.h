@@ -29,7 +29,7 @@ class TempFolder {
   std::filesystem::path path_;
 };
 
-/// What a UserError says; it is one line.
+/// What the UserError says that the action throws, which is one line; empty if it throws none.
 template <class Action>
 std::string error_of(Action action) {
   try {
@@ -39,7 +39,7 @@ std::string error_of(Action action) {
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
     return text;
   }
-  return "no error";
+  return "";
 }
 
 inline bool contains(const std::string& text, const std::string& part) {

@@ -3,6 +3,7 @@
 #include "config/optimizer_table.h"
 #include "config/recipe.h"
 #include "config/settings.h"
+#include "support/checks.h"
 
 #include <gtest/gtest.h>
 
@@ -11,17 +12,10 @@
 namespace sgdph::lab {
 namespace {
 
+using test::error_of;
+
 Layer layer(const std::string& key, nlohmann::json value) {
   return {{key, {std::move(value), "test"}}};
-}
-
-std::string refusal(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Names, TheNearestIsFoundForSlipsAndNothingForOtherWords) {
@@ -67,26 +61,26 @@ TEST(Settings, EverySettingSurvivesJsonAndToml) {
 TEST(Settings, AValueOfAnotherTypeOrOutOfRangeIsRefusedByName) {
   Settings settings;
   EXPECT_NE(
-      refusal([&] { apply_layer(settings, layer("epochs", 1.5)); }).find("epochs takes a whole number"),
+      error_of([&] { apply_layer(settings, layer("epochs", 1.5)); }).find("epochs takes a whole number"),
       std::string::npos);
   EXPECT_NE(
-      refusal([&] { apply_layer(settings, layer("augment", 1)); }).find("augment takes true or false"),
+      error_of([&] { apply_layer(settings, layer("augment", 1)); }).find("augment takes true or false"),
       std::string::npos);
   EXPECT_NE(
-      refusal([&] {
+      error_of([&] {
         apply_layer(settings, layer("lr", -1.));
       }).find("lr takes a finite number of at least 0 and at most 1e+38, got -1"),
       std::string::npos);
   EXPECT_NE(
-      refusal([&] {
+      error_of([&] {
         apply_layer(settings, layer("lr_milestones", {1, "x"}));
       }).find("a list of whole numbers"),
       std::string::npos);
   EXPECT_NE(
-      refusal([&] { apply_layer(settings, layer("rule", "papr")); }).find("did you mean 'paper'?"), std::string::npos);
-  EXPECT_NE(refusal([&] { apply_layer(settings, layer("dataset", "a\nb")); }).find("one line"), std::string::npos);
+      error_of([&] { apply_layer(settings, layer("rule", "papr")); }).find("did you mean 'paper'?"), std::string::npos);
+  EXPECT_NE(error_of([&] { apply_layer(settings, layer("dataset", "a\nb")); }).find("one line"), std::string::npos);
   EXPECT_NE(
-      refusal([&] { apply_layer(settings, layer("epoch", 1)); }).find("did you mean 'epochs'?"), std::string::npos);
+      error_of([&] { apply_layer(settings, layer("epoch", 1)); }).find("did you mean 'epochs'?"), std::string::npos);
 }
 
 TEST(Recipe, LaterSourcesOverrideEarlierOnesAndTheOptimizersTableTheGeneralOne) {

@@ -228,12 +228,12 @@ std::string decode_error(const std::string& bytes) {
 
 TEST(Jpeg, TruncatedOrDamagedDataIsRefusedByName) {
   const auto bytes = sample_jpeg(100, 80, 3, 1);
-  EXPECT_EQ(decode_error(bytes), "no error");
+  EXPECT_EQ(decode_error(bytes), "");
   for (const size_t length : {bytes.size() - 200, bytes.size() / 2, size_t{30}, size_t{3}}) {
     const auto text = decode_error(bytes.substr(0, length));
     EXPECT_EQ(text.rfind("a/b.JPEG: damaged JPEG (", 0), 0U) << length << ": " << text;
     EXPECT_TRUE(contains(text, "--skip-damaged"));
-    EXPECT_EQ(decode_error(bytes), "no error") << "after damage";
+    EXPECT_EQ(decode_error(bytes), "") << "after damage";
   }
   auto zeros = bytes;
   std::fill(zeros.begin() + static_cast<int64_t>(bytes.size() / 2), zeros.end() - 100, '\xff');
@@ -243,8 +243,8 @@ TEST(Jpeg, TruncatedOrDamagedDataIsRefusedByName) {
 TEST(Jpeg, StrayBytesAfterTheDataAreHarmless) {
   auto bytes = sample_jpeg(100, 80, 3, 1);
   bytes.insert(bytes.size() - 2, std::string(5, '\x01'));  // before the end marker: a warning of libjpeg
-  EXPECT_EQ(decode_error(bytes), "no error");
-  EXPECT_EQ(decode_error(bytes + "thumbnail"), "no error");
+  EXPECT_EQ(decode_error(bytes), "");
+  EXPECT_EQ(decode_error(bytes + "thumbnail"), "");
 }
 
 TEST(Jpeg, WhatIsNoJpegIsSaidSo) {

@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
+using test::contains;
 using test::error_of;
-using test::holds;
 using Names = std::vector<std::string>;
 
 const Names kFolder{
@@ -78,8 +78,8 @@ TEST_F(FetchCifar100, PutsAVerifiedSetInPlaceAndNothingElse) {
   EXPECT_EQ(report.test, 100);
   EXPECT_EQ(report.classes, 100);
   EXPECT_EQ(report.provenance, Provenance::Recorded);
-  EXPECT_TRUE(holds(report.verdict(), kUnknown)) << report.verdict();
-  EXPECT_TRUE(holds(report.lines().at(1), "published: 50000 and 10000")) << report.lines().at(1);
+  EXPECT_TRUE(contains(report.verdict(), kUnknown)) << report.verdict();
+  EXPECT_TRUE(contains(report.lines().at(1), "published: 50000 and 10000")) << report.lines().at(1);
 
   const auto manifest = Manifest::read(folder_);
   ASSERT_TRUE(manifest);
@@ -95,7 +95,7 @@ TEST_F(FetchCifar100, DoesNothingWhenItIsThereAndWellFormed) {
   said_.clear();
   EXPECT_EQ(get(), FetchOutcome::AlreadyThere);
   EXPECT_EQ(server_.requests("/cifar-100-binary.tar.gz"), requests);
-  EXPECT_TRUE(holds(said_, "already in " + folder_.string())) << said_;
+  EXPECT_TRUE(contains(said_, "already in " + folder_.string())) << said_;
 }
 
 TEST_F(FetchCifar100, MeansTheSameFolderWhetherItsOwnOrTheOneAroundItIsNamed) {
@@ -125,14 +125,14 @@ TEST_F(FetchCifar100, DownloadsAgainWhenTheArchiveThatIsThereHasAnotherChecksum)
 TEST_F(FetchCifar100, InsistsOnTheOfficialChecksumUnlessToldOtherwise) {
   options_.checksum = "";
   const auto message = error_of([this] { get(); });
-  EXPECT_TRUE(holds(message, "md5:03b5dce01913d631647c71ecec9e9cb8")) << message;
+  EXPECT_TRUE(contains(message, "md5:03b5dce01913d631647c71ecec9e9cb8")) << message;
   EXPECT_EQ(root_.names(), Names{});
 }
 
 TEST_F(FetchCifar100, LeavesNothingOfAnArchiveThatCannotBeUnpacked) {
   resource_.body.resize(resource_.body.size() / 2);
   server_.serve("/cifar-100-binary.tar.gz", resource_);
-  EXPECT_TRUE(holds(error_of([this] { get(); }), "damaged"));
+  EXPECT_TRUE(contains(error_of([this] { get(); }), "damaged"));
   EXPECT_EQ(root_.names(), Names{});
 }
 
@@ -141,12 +141,12 @@ TEST_F(FetchCifar100, LeavesNothingOfASetThatIsNotWellFormed) {
   wrong_label[3074 + 1] = 100;
   serve(wrong_label, test_);
   const auto message = error_of([this] { get(); });
-  EXPECT_TRUE(holds(message, "train.bin: record 1 has the fine label 100")) << message;
-  EXPECT_FALSE(holds(message, "sgdph data fetch")) << message;
+  EXPECT_TRUE(contains(message, "train.bin: record 1 has the fine label 100")) << message;
+  EXPECT_FALSE(contains(message, "sgdph data fetch")) << message;
   EXPECT_EQ(root_.names(), Names{});
 
   serve(train_, test_.substr(1));
-  EXPECT_TRUE(holds(error_of([this] { get(); }), "test.bin"));
+  EXPECT_TRUE(contains(error_of([this] { get(); }), "test.bin"));
   EXPECT_EQ(root_.names(), Names{});
 }
 
@@ -170,12 +170,12 @@ TEST_F(FetchCifar100, KeepsFilesOfTheUserWhenItReplacesAFolder) {
   test::write(folder_ / "notes.txt", "mine");
   EXPECT_EQ(get(), FetchOutcome::Fetched);
   EXPECT_EQ(read_file(root_ / "cifar-100-binary.old/notes.txt"), "mine");
-  EXPECT_TRUE(holds(said_, "cifar-100-binary.old")) << said_;
+  EXPECT_TRUE(contains(said_, "cifar-100-binary.old")) << said_;
 }
 
 TEST_F(FetchCifar100, RefusesToRunBesideAnotherOfTheSameSet) {
   const FileLock lock(root_ / ".cifar-100-binary.lock", "testing");
-  EXPECT_TRUE(holds(error_of([this] { get(); }), "another process is fetching cifar100"));
+  EXPECT_TRUE(contains(error_of([this] { get(); }), "another process is fetching cifar100"));
 }
 
 TEST_F(FetchCifar100, SucceedsAfterAProcessWasKilledInTheMiddle) {
@@ -207,7 +207,7 @@ TEST_F(FetchCifar100, SucceedsAfterAProcessWasKilledInTheMiddle) {
   EXPECT_EQ(get(), FetchOutcome::Fetched);
   EXPECT_EQ(root_.names(), kFolder);
   EXPECT_EQ(read_file(folder_ / "train.bin"), train_);
-  EXPECT_TRUE(holds(server_.ranges("/cifar-100-binary.tar.gz").back(), "bytes="));
+  EXPECT_TRUE(contains(server_.ranges("/cifar-100-binary.tar.gz").back(), "bytes="));
 }
 
 TEST_F(FetchCifar100, IsSilentIfAskedTo) {
@@ -220,7 +220,7 @@ TEST_F(FetchCifar100, IsSilentIfAskedTo) {
 TEST_F(FetchCifar100, RefusesAnAddressThatNamesNoArchive) {
   for (const auto* url : {"here", "https://host", "https://host/", "https://host/folder/", "https://host/.."}) {
     options_.url = url;
-    EXPECT_TRUE(holds(error_of([this] { get(); }), "does not name an archive")) << url;
+    EXPECT_TRUE(contains(error_of([this] { get(); }), "does not name an archive")) << url;
   }
   EXPECT_EQ(root_.names(), Names{});
 }
@@ -231,11 +231,11 @@ TEST_F(FetchCifar100, NamesAFileThatChangedSinceItWasFetched) {
   flipped[5000] = static_cast<char>(flipped[5000] ^ 1);
   test::write(folder_ / "train.bin", flipped);
   EXPECT_TRUE(
-      holds(error_of([this] { verify("cifar100", folder_); }), (folder_ / "train.bin").string() + " is damaged"));
+      contains(error_of([this] { verify("cifar100", folder_); }), (folder_ / "train.bin").string() + " is damaged"));
   test::write(folder_ / "train.bin", train_ + "x");
-  EXPECT_TRUE(holds(error_of([this] { verify("cifar100", folder_); }), "train.bin is damaged: it has 614801 bytes"));
+  EXPECT_TRUE(contains(error_of([this] { verify("cifar100", folder_); }), "train.bin is damaged: it has 614801 bytes"));
   fs::remove(folder_ / "train.bin");
-  EXPECT_TRUE(holds(error_of([this] { verify("cifar100", folder_); }), "train.bin is missing"));
+  EXPECT_TRUE(contains(error_of([this] { verify("cifar100", folder_); }), "train.bin is missing"));
 }
 
 TEST_F(FetchCifar100, MatchesThePublishedFilesWhenTheManifestSaysTheArchiveDid) {
@@ -252,18 +252,18 @@ TEST_F(FetchCifar100, RefusesAManifestItDoesNotUnderstand) {
   auto other = *Manifest::read(folder_);
   for (const auto* text : {"", "[]", "{", R"({"format": 2})", R"({"format": 1, "dataset": 3})"}) {
     test::write(path, text);
-    EXPECT_TRUE(holds(error_of([this] { verify("cifar100", folder_); }), Manifest::kFile)) << text;
+    EXPECT_TRUE(contains(error_of([this] { verify("cifar100", folder_); }), Manifest::kFile)) << text;
   }
   other.dataset = "cifar10";
   other.write(folder_);
-  EXPECT_TRUE(holds(error_of([this] { verify("cifar100", folder_); }), "not of cifar100"));
+  EXPECT_TRUE(contains(error_of([this] { verify("cifar100", folder_); }), "not of cifar100"));
   other.dataset = "cifar100";
   other.files = {{"../x", {}}};
   other.write(folder_);
-  EXPECT_TRUE(holds(error_of([this] { verify("cifar100", folder_); }), "'../x'"));
+  EXPECT_TRUE(contains(error_of([this] { verify("cifar100", folder_); }), "'../x'"));
   other.files.clear();
   other.write(folder_);
-  EXPECT_TRUE(holds(error_of([this] { verify("cifar100", folder_); }), "does not list train.bin"));
+  EXPECT_TRUE(contains(error_of([this] { verify("cifar100", folder_); }), "does not list train.bin"));
 }
 
 TEST(Verify, AcceptsAWellFormedCopyOfUnknownOrigin) {
@@ -275,7 +275,7 @@ TEST(Verify, AcceptsAWellFormedCopyOfUnknownOrigin) {
   EXPECT_EQ(report.verdict(), std::string("well formed; ") + kUnknown);
   EXPECT_EQ(report.decoded, 15);
   test::write(scratch / "set" / "data_batch_3.bin", "short");
-  EXPECT_TRUE(holds(error_of([&] { verify("cifar10", scratch / "set"); }), "data_batch_3.bin"));
+  EXPECT_TRUE(contains(error_of([&] { verify("cifar10", scratch / "set"); }), "data_batch_3.bin"));
 }
 
 TEST(Verify, ReadsEveryHeaderOfClassFoldersAndNamesADamagedPicture) {
@@ -296,9 +296,9 @@ TEST(Verify, ReadsEveryHeaderOfClassFoldersAndNamesADamagedPicture) {
   EXPECT_EQ(verify("imagenet", scratch / "set").headers, 12);  // the header is whole
   VerifyOptions decode;
   decode.decode = true;
-  EXPECT_TRUE(holds(error_of([&] { verify("imagenet", scratch / "set", decode); }), pictures.back().string()));
+  EXPECT_TRUE(contains(error_of([&] { verify("imagenet", scratch / "set", decode); }), pictures.back().string()));
   test::write(pictures.back(), "no picture");
-  EXPECT_TRUE(holds(error_of([&] { verify("imagenet", scratch / "set"); }), pictures.back().string()));
+  EXPECT_TRUE(contains(error_of([&] { verify("imagenet", scratch / "set"); }), pictures.back().string()));
 }
 
 TEST(Verify, KnowsThePublishedFashionMnist) {
@@ -326,8 +326,8 @@ TEST(Fetch, SaysHowToGetWhatNeedsARegistration) {
   options.say = [&](const std::string& line) { said = line; };
   for (const auto* name : {"imagenet", "mini-imagenet"}) {
     EXPECT_EQ(fetch(name, options).outcome, FetchOutcome::Instructions);
-    EXPECT_TRUE(holds(said, "https://image-net.org")) << said;
-    EXPECT_TRUE(holds(said, std::string("data/") + name)) << said;
+    EXPECT_TRUE(contains(said, "https://image-net.org")) << said;
+    EXPECT_TRUE(contains(said, std::string("data/") + name)) << said;
   }
   const test::Scratch scratch;
   options.root = scratch / "set";
@@ -336,9 +336,9 @@ TEST(Fetch, SaysHowToGetWhatNeedsARegistration) {
   fs::remove_all(options.root / "val");
   EXPECT_EQ(fetch("imagenet", options).outcome, FetchOutcome::Instructions);
   options.url = "https://host/x.tar";
-  EXPECT_TRUE(holds(error_of([&] { fetch("imagenet", options); }), "not downloaded by us"));
-  EXPECT_TRUE(holds(error_of([&] { fetch("cifar1000", options); }), "did you mean 'cifar100'?"));
-  EXPECT_TRUE(holds(source_of("fashion-mnist").instructions, "apt-get install dataset-fashion-mnist"));
+  EXPECT_TRUE(contains(error_of([&] { fetch("imagenet", options); }), "not downloaded by us"));
+  EXPECT_TRUE(contains(error_of([&] { fetch("cifar1000", options); }), "did you mean 'cifar100'?"));
+  EXPECT_TRUE(contains(source_of("fashion-mnist").instructions, "apt-get install dataset-fashion-mnist"));
 }
 
 TEST(ALock, EndsWithItsHolder) {
@@ -346,7 +346,7 @@ TEST(ALock, EndsWithItsHolder) {
   { const FileLock lock(scratch / "lock", "testing"); }
   EXPECT_EQ(scratch.names(), Names{});
   const FileLock again(scratch / "lock", "testing");
-  EXPECT_TRUE(holds(error_of([&] { FileLock(scratch / "lock", "testing"); }), "another process is testing"));
+  EXPECT_TRUE(contains(error_of([&] { FileLock(scratch / "lock", "testing"); }), "another process is testing"));
   EXPECT_EQ(scratch.names(), Names{"lock"});
 }
 
@@ -371,7 +371,7 @@ TEST(Fetch, TakesTheWholeOfCifar100FromALocalCopy) {
   const auto report = verify("cifar100", scratch.path());
   EXPECT_EQ(report.train, 50000);
   EXPECT_EQ(report.test, 10000);
-  EXPECT_TRUE(holds(report.verdict(), kUnknown)) << report.verdict();
+  EXPECT_TRUE(contains(report.verdict(), kUnknown)) << report.verdict();
   EXPECT_TRUE(fs::exists(archive));
 }
 

@@ -3,7 +3,6 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -14,39 +13,22 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "support/checks.h"
 
 namespace sgdph::test {
 
 /// A folder of its own, removed at the end.
-class Scratch {
+class Scratch : public TempFolder {
  public:
-  Scratch() {
-    auto name = (std::filesystem::temp_directory_path() / "sgdph-fetch-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
-    path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
   /// Every name below it, sorted.
   std::vector<std::string> names() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
-      names.push_back(std::filesystem::relative(entry.path(), path_).string());
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path())) {
+      names.push_back(std::filesystem::relative(entry.path(), path()).string());
     }
     std::sort(names.begin(), names.end());
     return names;
   }
-
- private:
-  std::filesystem::path path_;
 };
 
 inline void write(const std::filesystem::path& path, const std::string& bytes) {
@@ -61,21 +43,6 @@ inline std::string noise(size_t count, uint64_t seed = 1) {
     byte = static_cast<char>(seed >> 56);
   }
   return bytes;
-}
-
-/// The message of the UserError that it throws; empty if it does not.
-template <class Function>
-std::string error_of(Function function) {
-  try {
-    function();
-  } catch (const lab::UserError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-inline bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 struct ArchiveItem {

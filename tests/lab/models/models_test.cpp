@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "models/layers.h"
 #include "models/registry.h"
+#include "support/checks.h"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +13,8 @@
 
 namespace sgdph::lab {
 namespace {
+
+using test::error_of;
 
 namespace nn = torch::nn;
 
@@ -27,15 +30,6 @@ std::shared_ptr<ImageModel> model_of(
   options.width = width;
   options.classes = classes;
   return make_model(options);
-}
-
-std::string refusal(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 template <class Layer>
@@ -304,7 +298,7 @@ TEST(Models, RefuseWhatCannotBe) {
     ModelOptions options;
     options.name = "resnet18";
     change(options);
-    return refusal([&] { make_model(options); });
+    return error_of([&] { make_model(options); });
   };
   EXPECT_EQ(
       refused([](auto& o) { o.name = "resnet81"; }),
@@ -332,7 +326,7 @@ TEST(Norms, HaveNames) {
   EXPECT_EQ(seen.size(), kNorms.size());
   EXPECT_EQ(norm_from_name("weight"), Norm::Weight);
   EXPECT_EQ(
-      refusal([] { norm_from_name("bacth"); }),
+      error_of([] { norm_from_name("bacth"); }),
       "unknown norm 'bacth' (did you mean 'batch'?); there are batch, layer, group, instance, none, weight");
 }
 
