@@ -6,6 +6,11 @@ sgdph_test_settings(sgdph_test_http)
 
 set_source_files_properties(lab/fetch/fetch_test.cpp PROPERTIES
   COMPILE_DEFINITIONS SGDPH_SHARED_DATA_DIR="${PROJECT_SOURCE_DIR}/../shared/data" SKIP_PRECOMPILE_HEADERS ON)
-sgdph_lab_test(fetch download sgdph_test_http)
+sgdph_lab_test(fetch digest)
+sgdph_lab_test(fetch download sgdph_test_http sgdph_sample_data)
+sgdph_lab_test(fetch download_continue sgdph_test_http sgdph_sample_data)
 sgdph_lab_test(fetch unpack sgdph_sample_data)
 sgdph_lab_test(fetch fetch sgdph_test_http sgdph_sample_data)
+sgdph_lab_test(fetch lock sgdph_sample_data)
+sgdph_lab_test(fetch progress)
+sgdph_lab_test(fetch verify sgdph_test_http sgdph_sample_data)

@@ -11,12 +11,9 @@
 
 #include "fetch/lock.h"
 #include "fetch/manifest.h"
-#include "fetch/progress.h"
 #include "fetch/sources.h"
 #include "fetch/verify.h"
-#include "lab/fetch/scratch.h"
-#include "support/http_server.h"
-#include "support/sample_data.h"
+#include "lab/fetch/served_cifar100.h"
 
 namespace sgdph::lab {
 namespace {
@@ -25,49 +22,13 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using test::contains;
 using test::error_of;
+using test::kUnknown;
 using Names = std::vector<std::string>;
+using FetchCifar100 = test::ServedCifar100;
 
 const Names kFolder{
     "cifar-100-binary", "cifar-100-binary/fine_label_names.txt", "cifar-100-binary/sgdph-manifest.json",
     "cifar-100-binary/test.bin", "cifar-100-binary/train.bin"};
-constexpr const char* kUnknown = "checksums unknown (not the official order or an own copy)";
-
-/// A server with a small CIFAR-100, and an empty folder to fetch it to.
-class FetchCifar100 : public ::testing::Test {
- protected:
-  FetchCifar100() {
-    test::write_cifar100(source_ / "set", 200, 100, 1);
-    train_ = read_file(source_ / "set" / "train.bin");
-    test_ = read_file(source_ / "set" / "test.bin");
-    options_.root = root_.path();
-    options_.url = server_.url("/cifar-100-binary.tar.gz");
-    options_.checksum = "any";
-    options_.download.retries = 0;
-    options_.say = [this](const std::string& line) { said_ += line + "\n"; };
-    serve(train_, test_);
-  }
-
-  void serve(const std::string& train, const std::string& test_part) {
-    test::make_archive(
-        source_ / "a.tar.gz", {{"cifar-100-binary/train.bin", train},
-                               {"cifar-100-binary/test.bin", test_part},
-                               {"cifar-100-binary/fine_label_names.txt", "apple\n"},
-                               {"cifar-100-binary/file.txt~", "not expected"}});
-    resource_.body = read_file(source_ / "a.tar.gz");
-    server_.serve("/cifar-100-binary.tar.gz", resource_);
-  }
-  FetchOutcome get() { return fetch("cifar100", options_).outcome; }
-
-  test::Scratch source_;
-  test::Scratch root_;
-  test::HttpServer server_;
-  test::HttpResource resource_;
-  std::string train_;
-  std::string test_;
-  FetchOptions options_;
-  std::string said_;
-  fs::path folder_ = root_ / "cifar-100-binary";
-};
 
 TEST_F(FetchCifar100, PutsAVerifiedSetInPlaceAndNothingElse) {
   EXPECT_EQ(get(), FetchOutcome::Fetched);
@@ -117,7 +78,7 @@ TEST_F(FetchCifar100, KeepsTheArchiveIfAskedToAndUsesItTheNextTime) {
 
 TEST_F(FetchCifar100, DownloadsAgainWhenTheArchiveThatIsThereHasAnotherChecksum) {
   options_.checksum = file_checksum(source_ / "a.tar.gz", DigestKind::Sha256).text();
-  test::write(root_ / "cifar-100-binary.tar.gz", "damaged");
+  test::write_bytes(root_ / "cifar-100-binary.tar.gz", "damaged");
   EXPECT_EQ(get(), FetchOutcome::Fetched);
   EXPECT_EQ(root_.names(), kFolder);
 }
@@ -152,7 +113,7 @@ TEST_F(FetchCifar100, LeavesNothingOfASetThatIsNotWellFormed) {
 
 TEST_F(FetchCifar100, LeavesAnOldFolderAloneWhenItFailsAndReplacesItWhenItSucceeds) {
   get();
-  test::write(folder_ / "train.bin", "damaged");
+  test::write_bytes(folder_ / "train.bin", "damaged");
   auto missing = resource_;
   missing.statuses = {404};
   server_.serve("/cifar-100-binary.tar.gz", missing);
@@ -167,7 +128,7 @@ TEST_F(FetchCifar100, LeavesAnOldFolderAloneWhenItFailsAndReplacesItWhenItSuccee
 
 TEST_F(FetchCifar100, KeepsFilesOfTheUserWhenItReplacesAFolder) {
   fs::create_directory(folder_);
-  test::write(folder_ / "notes.txt", "mine");
+  test::write_bytes(folder_ / "notes.txt", "mine");
   EXPECT_EQ(get(), FetchOutcome::Fetched);
   EXPECT_EQ(read_file(root_ / "cifar-100-binary.old/notes.txt"), "mine");
   EXPECT_TRUE(contains(said_, "cifar-100-binary.old")) << said_;
@@ -225,100 +186,6 @@ TEST_F(FetchCifar100, RefusesAnAddressThatNamesNoArchive) {
   EXPECT_EQ(root_.names(), Names{});
 }
 
-TEST_F(FetchCifar100, NamesAFileThatChangedSinceItWasFetched) {
-  get();
-  auto flipped = train_;
-  flipped[5000] = static_cast<char>(flipped[5000] ^ 1);
-  test::write(folder_ / "train.bin", flipped);
-  EXPECT_TRUE(
-      contains(error_of([this] { verify("cifar100", folder_); }), (folder_ / "train.bin").string() + " is damaged"));
-  test::write(folder_ / "train.bin", train_ + "x");
-  EXPECT_TRUE(contains(error_of([this] { verify("cifar100", folder_); }), "train.bin is damaged: it has 614801 bytes"));
-  fs::remove(folder_ / "train.bin");
-  EXPECT_TRUE(contains(error_of([this] { verify("cifar100", folder_); }), "train.bin is missing"));
-}
-
-TEST_F(FetchCifar100, MatchesThePublishedFilesWhenTheManifestSaysTheArchiveDid) {
-  get();
-  auto manifest = *Manifest::read(folder_);
-  manifest.official = true;
-  manifest.write(folder_);
-  EXPECT_EQ(verify("cifar100", folder_).verdict(), "matches the published files");
-}
-
-TEST_F(FetchCifar100, RefusesAManifestItDoesNotUnderstand) {
-  get();
-  const auto path = folder_ / Manifest::kFile;
-  auto other = *Manifest::read(folder_);
-  for (const auto* text : {"", "[]", "{", R"({"format": 2})", R"({"format": 1, "dataset": 3})"}) {
-    test::write(path, text);
-    EXPECT_TRUE(contains(error_of([this] { verify("cifar100", folder_); }), Manifest::kFile)) << text;
-  }
-  other.dataset = "cifar10";
-  other.write(folder_);
-  EXPECT_TRUE(contains(error_of([this] { verify("cifar100", folder_); }), "not of cifar100"));
-  other.dataset = "cifar100";
-  other.files = {{"../x", {}}};
-  other.write(folder_);
-  EXPECT_TRUE(contains(error_of([this] { verify("cifar100", folder_); }), "'../x'"));
-  other.files.clear();
-  other.write(folder_);
-  EXPECT_TRUE(contains(error_of([this] { verify("cifar100", folder_); }), "does not list train.bin"));
-}
-
-TEST(Verify, AcceptsAWellFormedCopyOfUnknownOrigin) {
-  const test::Scratch scratch;
-  test::write_cifar10(scratch / "set", 10, 5, 1);
-  VerifyOptions decode;
-  decode.decode = true;
-  const auto report = verify("cifar10", scratch / "set", decode);
-  EXPECT_EQ(report.verdict(), std::string("well formed; ") + kUnknown);
-  EXPECT_EQ(report.decoded, 15);
-  test::write(scratch / "set" / "data_batch_3.bin", "short");
-  EXPECT_TRUE(contains(error_of([&] { verify("cifar10", scratch / "set"); }), "data_batch_3.bin"));
-}
-
-TEST(Verify, ReadsEveryHeaderOfClassFoldersAndNamesADamagedPicture) {
-  const test::Scratch scratch;
-  test::write_image_folder(scratch / "set", 3, 2);
-  const auto report = verify("imagenet", scratch / "set");
-  EXPECT_EQ(report.classes, 3);
-  EXPECT_EQ(report.train, 6);
-  EXPECT_EQ(report.headers, 12);
-  EXPECT_EQ(report.provenance, Provenance::Unknown);
-
-  std::vector<fs::path> pictures;
-  for (const auto& entry : fs::recursive_directory_iterator(scratch / "set/val")) {
-    if (entry.is_regular_file()) pictures.push_back(entry.path());
-  }
-  const auto bytes = read_file(pictures.back());
-  test::write(pictures.back(), bytes.substr(0, bytes.size() / 2));
-  EXPECT_EQ(verify("imagenet", scratch / "set").headers, 12);  // the header is whole
-  VerifyOptions decode;
-  decode.decode = true;
-  EXPECT_TRUE(contains(error_of([&] { verify("imagenet", scratch / "set", decode); }), pictures.back().string()));
-  test::write(pictures.back(), "no picture");
-  EXPECT_TRUE(contains(error_of([&] { verify("imagenet", scratch / "set"); }), pictures.back().string()));
-}
-
-TEST(Verify, KnowsThePublishedFashionMnist) {
-  const fs::path folder = "/usr/share/datasets/fashion-mnist";
-  if (!fs::exists(folder)) GTEST_SKIP() << "Debian's dataset-fashion-mnist is not installed";
-  EXPECT_EQ(verify("fashion-mnist", "").verdict(), "matches the published files");
-  const test::Scratch scratch;
-  test::write_fashion_mnist(scratch / "own", 20, 10, 1);
-  EXPECT_EQ(verify("fashion-mnist", scratch / "own").provenance, Provenance::Unknown);
-}
-
-TEST(Verify, StopsWhenAskedTo) {
-  const test::Scratch scratch;
-  test::write_cifar10(scratch / "set", 10, 5, 1);
-  const std::atomic<bool> cancel{true};
-  VerifyOptions options;
-  options.cancel = &cancel;
-  EXPECT_THROW(verify("cifar10", scratch / "set", options), Interrupted);
-}
-
 TEST(Fetch, SaysHowToGetWhatNeedsARegistration) {
   std::string said;
   FetchOptions options;
@@ -339,23 +206,6 @@ TEST(Fetch, SaysHowToGetWhatNeedsARegistration) {
   EXPECT_TRUE(contains(error_of([&] { fetch("imagenet", options); }), "not downloaded by us"));
   EXPECT_TRUE(contains(error_of([&] { fetch("cifar1000", options); }), "did you mean 'cifar100'?"));
   EXPECT_TRUE(contains(source_of("fashion-mnist").instructions, "apt-get install dataset-fashion-mnist"));
-}
-
-TEST(ALock, EndsWithItsHolder) {
-  const test::Scratch scratch;
-  { const FileLock lock(scratch / "lock", "testing"); }
-  EXPECT_EQ(scratch.names(), Names{});
-  const FileLock again(scratch / "lock", "testing");
-  EXPECT_TRUE(contains(error_of([&] { FileLock(scratch / "lock", "testing"); }), "another process is testing"));
-  EXPECT_EQ(scratch.names(), Names{"lock"});
-}
-
-TEST(Progress, GivesPercentageSpeedAndTimeLeft) {
-  EXPECT_EQ(download_progress(50000000, 100000000, 0, 10), " 50 %  50.0 of 100.0 MB  5.0 MB/s  ETA 0:10");
-  EXPECT_EQ(download_progress(50000000, 100000000, 40000000, 10), " 50 %  50.0 of 100.0 MB  1.0 MB/s  ETA 0:50");
-  EXPECT_EQ(download_progress(1000000, 4000000000, 0, 1), "  0 %  1.0 of 4000.0 MB  1.0 MB/s  ETA 1:06:39");
-  EXPECT_EQ(download_progress(5000000, 0, 0, 2), "5.0 MB  2.5 MB/s");
-  EXPECT_EQ(download_progress(0, 100, 0, 0), "  0 %  0.0 of 0.0 MB");
 }
 
 TEST(Fetch, TakesTheWholeOfCifar100FromALocalCopy) {

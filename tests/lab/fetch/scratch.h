@@ -6,14 +6,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "base/files.h"
 #include "support/checks.h"
+#include "support/sample_data.h"
 
 namespace sgdph::test {
 
@@ -30,10 +28,6 @@ class Scratch : public TempFolder {
     return names;
   }
 };
-
-inline void write(const std::filesystem::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
 
 /// Bytes that do not repeat and do not compress.
 inline std::string noise(size_t count, uint64_t seed = 1) {

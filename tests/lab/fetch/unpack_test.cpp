@@ -63,7 +63,7 @@ TEST_P(UnpackFormat, RefusesATruncatedArchiveWhereverItEnds) {
   std::vector<size_t> lengths{0, 1, bytes.size() - 1};
   for (size_t tenth = 1; tenth < 10; ++tenth) lengths.push_back(bytes.size() * tenth / 10);
   for (const auto length : lengths) {
-    test::write(archive_, bytes.substr(0, length));
+    test::write_bytes(archive_, bytes.substr(0, length));
     EXPECT_TRUE(contains(error_of([&] { unpack(archive_, target_, options()); }), archive_.string())) << length;
     fs::remove_all(target_);
     fs::create_directory(target_);
@@ -74,11 +74,11 @@ TEST_F(Unpack, NoticesThatBytesAreMissingAfterTheEndMarkOfATar) {
   const auto archive = scratch_ / "set.tar.gz";
   make_archive(scratch_ / "set.tar", good_items());
   const auto bytes = test::gzip(read_file(scratch_ / "set.tar") + std::string(4 << 20, '\0'));
-  test::write(archive, bytes);
+  test::write_bytes(archive, bytes);
   unpack(archive, target_, options());
   fs::remove_all(target_);
   fs::create_directory(target_);
-  test::write(archive, bytes.substr(0, bytes.size() - 100));
+  test::write_bytes(archive, bytes.substr(0, bytes.size() - 100));
   EXPECT_TRUE(contains(error_of([&] { unpack(archive, target_, options()); }), "damaged"));
 }
 
@@ -157,7 +157,7 @@ TEST_F(Unpack, RefusesAFileThatComesTwice) {
 }
 
 TEST_F(Unpack, RefusesWhatIsNoArchive) {
-  test::write(scratch_ / "page", "<html>Please log in</html>");
+  test::write_bytes(scratch_ / "page", "<html>Please log in</html>");
   EXPECT_TRUE(contains(error_of([&] { unpack(scratch_ / "page", target_, options()); }), "no archive"));
   EXPECT_TRUE(contains(error_of([&] { unpack(scratch_ / "none", target_, options()); }), "none"));
 }
@@ -173,10 +173,10 @@ TEST_F(Unpack, StopsWhenAskedTo) {
 TEST(AStagingFolder, LeavesNothingBehindAndWhatIsThereAlone) {
   const test::Scratch scratch;
   fs::create_directory(scratch / "set");
-  test::write(scratch / "set" / "train.bin", "good");
+  test::write_bytes(scratch / "set" / "train.bin", "good");
   {
     const StagingFolder staging(scratch / "set");
-    test::write(staging.path() / "train.bin", "half");
+    test::write_bytes(staging.path() / "train.bin", "half");
     EXPECT_EQ(scratch.names(), (Names{".set.new", ".set.new/train.bin", "set", "set/train.bin"}));
   }
   EXPECT_EQ(scratch.names(), (Names{"set", "set/train.bin"}));
@@ -186,7 +186,7 @@ TEST(AStagingFolder, LeavesNothingBehindAndWhatIsThereAlone) {
 TEST(AStagingFolder, IsFreshAfterAKilledProcess) {
   const test::Scratch scratch;
   fs::create_directory(scratch / ".set.new");
-  test::write(scratch / ".set.new" / "half", "half");
+  test::write_bytes(scratch / ".set.new" / "half", "half");
   const StagingFolder staging(scratch / "set");
   EXPECT_EQ(scratch.names(), Names{".set.new"});
 }
@@ -195,7 +195,7 @@ TEST(AStagingFolder, MovesAsideWhatIsThere) {
   const test::Scratch scratch;
   for (const auto* old : {"", "set.old", "set.old2"}) {
     StagingFolder staging(scratch / "set");
-    test::write(staging.path() / "from", old);
+    test::write_bytes(staging.path() / "from", old);
     const auto moved = staging.put_in_place();
     EXPECT_EQ(moved.filename(), old);
     EXPECT_EQ(read_file(scratch / "set" / "from"), old);
