@@ -2,6 +2,7 @@
 
 #include "config/optimizer_table.h"
 #include "config/recipe.h"
+#include "cost/engine.h"
 #include "data/registry.h"
 #include "models/registry.h"
 
@@ -26,6 +27,7 @@ std::vector<std::string> words_for(const std::vector<std::string>& names, const 
   if (is("--norm")) return lab::norm_names();
   if (is("--dataset")) return names_of(lab::dataset_infos());
   if (is("--opt") || is("--opts")) return lab::optimizer_names();
+  if (is("--engines")) return lab::engine_names();
   if (is("--recipe")) return lab::recipe_names();
   std::vector<std::string> words;
   if (type.size() > 2 && type.front() == '{' && type.back() == '}') {

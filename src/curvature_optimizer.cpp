@@ -1,6 +1,7 @@
 #include <sgdph/curvature_optimizer.h>
 
 #include "hessian.h"
+#include "product_plan.h"
 
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -31,7 +32,15 @@ void CurvatureOptimizer::backward(const at::Tensor& loss, bool retain_graph) {
 
   auto request = curvature_request();
   const bool due = !request.parameters.empty();
-  auto gradients = sgdph::gradients(loss, parameters, /*create_graph=*/due, retain_graph);
+  std::vector<at::Tensor> gradients;
+  if (due) {
+    // The plan changes grad mode as the pass goes.
+    const torch::AutoGradMode grad_mode(at::GradMode::is_enabled());
+    const ProductPlan plan(loss, request.parameters, /*graph_is_ours=*/!retain_graph);
+    gradients = sgdph::gradients(loss, parameters, /*create_graph=*/true, retain_graph);
+  } else {
+    gradients = sgdph::gradients(loss, parameters, /*create_graph=*/false, retain_graph);
+  }
   if (due) {
     torch::NoGradGuard no_grad;
     measure(request, select(request.parameters, parameters, gradients), gradients, retain_graph);
@@ -50,7 +59,12 @@ void CurvatureOptimizer::update_curvature(const at::Tensor& loss) {
   auto request = curvature_request();
   if (!request.parameters.empty()) {
     const auto parameters = request.with_scale ? trainable_parameters() : request.parameters;
-    const auto gradients = sgdph::gradients(loss, parameters, /*create_graph=*/true, /*retain_graph=*/true);
+    std::vector<at::Tensor> gradients;
+    {
+      const torch::AutoGradMode grad_mode(at::GradMode::is_enabled());
+      const ProductPlan plan(loss, request.parameters, /*graph_is_ours=*/false);
+      gradients = sgdph::gradients(loss, parameters, /*create_graph=*/true, /*retain_graph=*/true);
+    }
     torch::NoGradGuard no_grad;
     measure(request, select(request.parameters, parameters, gradients), gradients, /*retain_graph=*/true);
   }

@@ -1,5 +1,6 @@
 #include "module_blocks.h"
 
+#include <sgdph/nn/modules.h>
 #include <sgdph/weight_norm.h>
 
 // instancenorm.h of LibTorch 1.13 does not include what it needs.
@@ -17,31 +18,31 @@
 namespace sgdph {
 namespace {
 
-namespace nn = torch::nn;
-
 template <class... Types>
-bool is_any(const nn::Module& module) {
+bool is_any(const torch::nn::Module& module) {
   return ((dynamic_cast<const Types*>(&module) != nullptr) || ...);
 }
 
-bool is_norm(const nn::Module& module) {
+bool is_norm(const torch::nn::Module& module) {
   return is_any<
-      nn::BatchNorm1dImpl, nn::BatchNorm2dImpl, nn::BatchNorm3dImpl, nn::InstanceNorm1dImpl, nn::InstanceNorm2dImpl,
-      nn::InstanceNorm3dImpl, nn::GroupNormImpl, nn::LayerNormImpl>(module);
+      torch::nn::BatchNorm1dImpl, torch::nn::BatchNorm2dImpl, torch::nn::BatchNorm3dImpl, torch::nn::InstanceNorm1dImpl,
+      torch::nn::InstanceNorm2dImpl, torch::nn::InstanceNorm3dImpl, torch::nn::GroupNormImpl, torch::nn::LayerNormImpl,
+      sgdph::nn::BatchNorm2dImpl, sgdph::nn::BatchNormReLU2dImpl>(module);
 }
 
-bool is_convolution(const nn::Module& module) {
+bool is_convolution(const torch::nn::Module& module) {
   return is_any<
-      nn::Conv1dImpl, nn::Conv2dImpl, nn::Conv3dImpl, nn::ConvTranspose1dImpl, nn::ConvTranspose2dImpl,
-      nn::ConvTranspose3dImpl, WeightNormConv2dImpl>(module);
+      torch::nn::Conv1dImpl, torch::nn::Conv2dImpl, torch::nn::Conv3dImpl, torch::nn::ConvTranspose1dImpl,
+      torch::nn::ConvTranspose2dImpl, torch::nn::ConvTranspose3dImpl, WeightNormConv2dImpl>(module);
 }
 
-bool is_linear(const nn::Module& module) {
-  return is_any<nn::LinearImpl, nn::BilinearImpl, WeightNormLinearImpl>(module);
+bool is_linear(const torch::nn::Module& module) {
+  return is_any<torch::nn::LinearImpl, torch::nn::BilinearImpl, WeightNormLinearImpl>(module);
 }
 
 /// What a parameter of this module is, and whether that makes it a block.
-std::pair<std::string, bool> classify(const nn::Module& module, const std::string& name, const at::Tensor& parameter) {
+std::pair<std::string, bool> classify(
+    const torch::nn::Module& module, const std::string& name, const at::Tensor& parameter) {
   if (parameter.dim() != 1) return {std::to_string(parameter.dim()) + "-D", false};
   if (is_norm(module)) return {name == "bias" ? "norm shift" : "norm gain", true};
   if (is_any<WeightNormConv2dImpl, WeightNormLinearImpl>(module) && name == "gain") return {"weight-norm gain", true};
@@ -51,7 +52,7 @@ std::pair<std::string, bool> classify(const nn::Module& module, const std::strin
 }
 
 void collect(
-    const nn::Module& module, const std::string& prefix, std::unordered_set<const at::TensorImpl*>& seen,
+    const torch::nn::Module& module, const std::string& prefix, std::unordered_set<const at::TensorImpl*>& seen,
     std::vector<ModuleParameter>& found) {
   for (const auto& item : module.named_parameters(/*recurse=*/false)) {
     if (!seen.insert(item.value().unsafeGetTensorImpl()).second) continue;
@@ -63,7 +64,7 @@ void collect(
 
 }  // namespace
 
-std::vector<ModuleParameter> classify_parameters(const nn::Module& module) {
+std::vector<ModuleParameter> classify_parameters(const torch::nn::Module& module) {
   std::vector<ModuleParameter> found;
   std::unordered_set<const at::TensorImpl*> seen;
   collect(module, "", seen, found);

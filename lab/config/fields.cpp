@@ -91,6 +91,8 @@ std::vector<Field> fields_of(Settings& s) {
           .one_of({"auto", "cifar", "imagenet"}),
       Entry(Part::Model, "norm", &s.norm, "norm layer, see 'sgdph list norms'"),
       Entry(Part::Model, "width", &s.width, "multiplies the number of channels").above(0).to(16),
+      Entry(Part::Model, "kernels", &s.kernels, "fast: our layers with cheap second derivatives; stock: LibTorch's")
+          .one_of({"fast", "stock"}),
       Entry(
           Part::Model, "init", &s.init,
           "start from these weights: a checkpoint, or a state dict of Python's torch.save"),
@@ -127,6 +129,9 @@ std::vector<Field> fields_of(Settings& s) {
           .one_of({"cyclic", "all", "joint"}),
       Entry(Part::Optimizer, "refresh_every", &s.refresh_every, "refresh curvature every so many steps (sgd-ph)")
           .from(1),
+      Entry(
+          Part::Optimizer, "curvature_batch", &s.curvature_batch,
+          "part of the batch the curvature is measured from, such as 1/8 (sgd-ph, adahessian)"),
       Entry(Part::Optimizer, "shift_guard", &s.shift_guard, "make shift-invariant blocks first-order (sgd-ph)"),
       Entry(Part::Optimizer, "blocks", &s.blocks, "blocks by layer type, or every 1-D parameter as published (sgd-ph)")
           .one_of({"module", "published"}),

@@ -25,7 +25,7 @@ const std::vector<OptimizerInfo>& optimizer_infos() {
       {"adahessian",
        "AdaHessian",
        "AdaHessian (Yao et al.): a Hessian product of the whole network per step",
-       {"lr", "weight_decay", "beta1", "beta2", "eps", "hessian_power"}},
+       {"lr", "weight_decay", "beta1", "beta2", "eps", "hessian_power", "curvature_batch"}},
       {"apollo",
        "Apollo",
        "Apollo (Ma): diagonal quasi-Newton",
@@ -34,7 +34,7 @@ const std::vector<OptimizerInfo>& optimizer_infos() {
        "SGD-PH",
        "SGD with Partial Hessian (Sun, Yong & Zhang)",
        {"lr", "weight_decay", "momentum", "eps", "lr_so", "hessian_momentum", "curvature_floor", "rule", "probe",
-        "probe_cycle", "refresh", "refresh_every", "shift_guard", "blocks"}},
+        "probe_cycle", "refresh", "refresh_every", "curvature_batch", "shift_guard", "blocks"}},
   };
   return infos;
 }

@@ -27,6 +27,7 @@ struct Settings {
   std::string form = "auto";
   std::string norm = "batch";
   double width = 1;
+  std::string kernels = "fast";
   std::string init;
 
   std::string opt = "sgd-ph";
@@ -35,6 +36,7 @@ struct Settings {
   std::optional<double> lr_so, hessian_momentum, curvature_floor;
   std::optional<std::string> rule, probe, refresh, blocks;
   std::optional<int64_t> probe_cycle, refresh_every;
+  std::optional<std::string> curvature_batch;
   std::optional<bool> shift_guard;
   std::optional<bool> weight_decouple, rectify;
   std::optional<double> hessian_power;

@@ -14,8 +14,9 @@ namespace {
 
 namespace nn = torch::nn;
 
-nn::Conv2d initialised_conv(const nn::Conv2dOptions& options) {
-  nn::Conv2d conv(options);
+template <class Conv>
+Conv initialised_conv(const nn::Conv2dOptions& options) {
+  Conv conv(options);
   nn::init::kaiming_normal_(conv->weight, /*a=*/0, torch::kFanOut, torch::kReLU);
   if (conv->bias.defined()) nn::init::zeros_(conv->bias);
   return conv;
@@ -31,7 +32,17 @@ WeightNormConv2d weight_normed(const nn::Conv2d& plain) {
   return normed;
 }
 
+/// In the memory of x, which must be a fresh result that no backward pass reads. A view (instance norm returns one) is
+/// left alone: autograd would record a copy for it.
+at::Tensor add_over(const at::Tensor& x, const at::Tensor& y) {
+  return x.is_view() ? x + y : x.add_(y);
+}
+
 }  // namespace
+
+at::Tensor relu_over(const at::Tensor& x) {
+  return x.is_view() ? x.relu() : x.relu_();
+}
 
 bool has_norm_layer(Norm norm) {
   return norm != Norm::None && norm != Norm::Weight;
@@ -53,18 +64,29 @@ int64_t scaled_channels(int64_t channels, double width) {
 
 ConvNorm::ConvNorm(
     nn::Module& parent, const std::string& conv_name, const std::string& norm_name, const nn::Conv2dOptions& options,
-    Norm norm) {
-  auto conv = initialised_conv(options);
-  if (norm == Norm::Weight) {
-    conv_ = weight_normed(conv);
+    Layers layers)
+    : rectified_(layers.rectified) {
+  const bool fast = layers.kernels == Kernels::Fast;
+  if (layers.norm == Norm::Weight) {
+    conv_ = weight_normed(initialised_conv<nn::Conv2d>(options));
+  } else if (fast) {
+    conv_ = initialised_conv<sgdph::nn::Conv2d>(options);
   } else {
-    conv_ = conv;
+    conv_ = initialised_conv<nn::Conv2d>(options);
   }
   std::visit([&](auto& layer) { parent.register_module(conv_name, layer); }, conv_);
 
   const auto channels = options.out_channels();
-  switch (norm) {
-    case Norm::Batch: norm_ = nn::BatchNorm2d(channels); break;
+  switch (layers.norm) {
+    case Norm::Batch:
+      if (!fast) {
+        norm_ = nn::BatchNorm2d(channels);
+      } else if (layers.rectified) {
+        norm_ = sgdph::nn::BatchNormReLU2d(channels);
+      } else {
+        norm_ = sgdph::nn::BatchNorm2d(channels);
+      }
+      break;
     case Norm::Layer: norm_ = nn::GroupNorm(1, channels); break;
     case Norm::Group: norm_ = nn::GroupNorm(norm_groups(channels), channels); break;
     case Norm::Instance: norm_ = nn::InstanceNorm2d(nn::InstanceNorm2dOptions(channels).affine(true)); break;
@@ -80,9 +102,10 @@ ConvNorm::ConvNorm(
       norm_);
 }
 
-at::Tensor ConvNorm::operator()(const at::Tensor& x) {
+at::Tensor ConvNorm::operator()(const at::Tensor& x, const at::Tensor& residual) {
   auto y = std::visit([&](auto& layer) { return layer->forward(x); }, conv_);
-  return std::visit(
+  if (auto* fused = std::get_if<sgdph::nn::BatchNormReLU2d>(&norm_)) return (*fused)->forward(y, residual);
+  y = std::visit(
       [&](auto& layer) {
         if constexpr (std::is_same_v<std::decay_t<decltype(layer)>, std::monostate>) {
           return y;
@@ -91,14 +114,8 @@ at::Tensor ConvNorm::operator()(const at::Tensor& x) {
         }
       },
       norm_);
-}
-
-at::Tensor relu_over(const at::Tensor& x) {
-  return x.is_view() ? x.relu() : x.relu_();
-}
-
-at::Tensor add_over(const at::Tensor& x, const at::Tensor& y) {
-  return x.is_view() ? x + y : x.add_(y);
+  if (residual.defined()) y = add_over(y, residual);
+  return rectified_ ? relu_over(y) : y;
 }
 
 }  // namespace sgdph::lab

@@ -5,6 +5,8 @@
 #include "models/resnet.h"
 #include "models/vgg.h"
 
+#include <sgdph/nn/modules.h>
+
 #include <functional>
 #include <utility>
 
@@ -91,7 +93,9 @@ std::shared_ptr<ImageModel> make_model(const ModelOptions& options) {
     if (entry.info.small && options.form == Form::ImageNet) {
       fail("model {} has the CIFAR form only; use that form, or resnet18 in ImageNet form", options.name);
     }
-    return entry.build(options);
+    auto model = entry.build(options);
+    if (options.kernels == Kernels::Fast) nn::to_channels_last(*model);
+    return model;
   }
   return nullptr;  // not reached: check_name refuses every other name
 }

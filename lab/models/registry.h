@@ -18,6 +18,9 @@ class ImageModel : public torch::nn::Module {
 enum class Form { Cifar, ImageNet };
 enum class Norm { Batch, Layer, Group, Instance, None, Weight };
 
+/// Whose layers a network is made of: LibTorch's, or `sgdph::nn`'s with cheap second derivatives.
+enum class Kernels { Stock, Fast };
+
 Norm norm_from_name(const std::string& name);  ///< UserError with the nearest name
 std::vector<std::string> norm_names();
 
@@ -31,6 +34,7 @@ struct ModelOptions {
   std::string name;
   Form form = Form::Cifar;
   Norm norm = Norm::Batch;
+  Kernels kernels = Kernels::Fast;
   double width = 1;  ///< multiplies the channels
   int64_t in_channels = 3;
   int64_t classes = 10;

@@ -15,21 +15,26 @@ ConvNorm make_stem(nn::Module& parent, const ResNetShape& shape, const ModelOpti
   const auto channels = scaled_channels(shape.channels[0], options.width);
   const bool cifar = options.form == Form::Cifar;
   return {
-      parent, "conv1", "bn1", conv(options.in_channels, channels, cifar ? 3 : 7, cifar ? 1 : 2, options.norm),
-      options.norm};
+      parent,
+      "conv1",
+      "bn1",
+      conv(options.in_channels, channels, cifar ? 3 : 7, cifar ? 1 : 2, options.norm),
+      {options.norm, options.kernels}};
 }
 
 }  // namespace
 
-ResidualBlock::ResidualBlock(const ResNetShape& shape, int64_t in_channels, int64_t channels, int64_t stride, Norm norm)
+ResidualBlock::ResidualBlock(
+    const ResNetShape& shape, int64_t in_channels, int64_t channels, int64_t stride, Layers layers)
     : stride_(stride), out_channels_(shape.block == ResNetShape::Block::Bottleneck ? 4 * channels : channels) {
+  const auto norm = layers.norm;
   if (shape.block == ResNetShape::Block::Basic) {
-    convs_.emplace_back(*this, "conv1", "bn1", conv(in_channels, channels, 3, stride, norm), norm);
-    convs_.emplace_back(*this, "conv2", "bn2", conv(channels, out_channels_, 3, 1, norm), norm);
+    convs_.emplace_back(*this, "conv1", "bn1", conv(in_channels, channels, 3, stride, norm), layers);
+    convs_.emplace_back(*this, "conv2", "bn2", conv(channels, out_channels_, 3, 1, norm), layers);
   } else {
-    convs_.emplace_back(*this, "conv1", "bn1", conv(in_channels, channels, 1, 1, norm), norm);
-    convs_.emplace_back(*this, "conv2", "bn2", conv(channels, channels, 3, stride, norm), norm);
-    convs_.emplace_back(*this, "conv3", "bn3", conv(channels, out_channels_, 1, 1, norm), norm);
+    convs_.emplace_back(*this, "conv1", "bn1", conv(in_channels, channels, 1, 1, norm), layers);
+    convs_.emplace_back(*this, "conv2", "bn2", conv(channels, channels, 3, stride, norm), layers);
+    convs_.emplace_back(*this, "conv3", "bn3", conv(channels, out_channels_, 1, 1, norm), layers);
   }
   if (stride == 1 && in_channels == out_channels_) return;
   if (shape.shortcut == ResNetShape::Shortcut::Padding) {
@@ -37,7 +42,8 @@ ResidualBlock::ResidualBlock(const ResNetShape& shape, int64_t in_channels, int6
     return;
   }
   auto downsample = register_module("downsample", std::make_shared<nn::Module>("downsample"));
-  projection_.emplace_back(*downsample, "0", "1", conv(in_channels, out_channels_, 1, stride, norm), norm);
+  layers.rectified = false;
+  projection_.emplace_back(*downsample, "0", "1", conv(in_channels, out_channels_, 1, stride, norm), layers);
 }
 
 at::Tensor ResidualBlock::shortcut(const at::Tensor& x) {
@@ -50,8 +56,8 @@ at::Tensor ResidualBlock::shortcut(const at::Tensor& x) {
 
 at::Tensor ResidualBlock::forward(const at::Tensor& x) {
   auto y = x;
-  for (size_t i = 0; i + 1 < convs_.size(); ++i) y = relu_over(convs_[i](y));
-  return relu_over(add_over(convs_.back()(y), shortcut(x)));
+  for (size_t i = 0; i + 1 < convs_.size(); ++i) y = convs_[i](y);
+  return convs_.back()(y, shortcut(x));
 }
 
 ResNet::ResNet(const ResNetShape& shape, const ModelOptions& options)
@@ -63,7 +69,8 @@ ResNet::ResNet(const ResNetShape& shape, const ModelOptions& options)
     for (int64_t i = 0; i < shape.blocks[stage]; ++i) {
       const int64_t stride = stage > 0 && i == 0 ? 2 : 1;
       auto block = std::make_shared<ResidualBlock>(
-          shape, channels, scaled_channels(shape.channels[stage], options.width), stride, options.norm);
+          shape, channels, scaled_channels(shape.channels[stage], options.width), stride,
+          Layers{options.norm, options.kernels});
       channels = block->out_channels();
       blocks_.push_back(layer->register_module(std::to_string(i), block));
     }
@@ -72,7 +79,7 @@ ResNet::ResNet(const ResNetShape& shape, const ModelOptions& options)
 }
 
 at::Tensor ResNet::forward(at::Tensor images) {
-  auto x = relu_over(stem_(images));
+  auto x = stem_(images);
   if (form_ == Form::ImageNet) x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);
   for (auto& block : blocks_) x = block->forward(x);
   return fc_(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));

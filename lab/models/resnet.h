@@ -24,7 +24,7 @@ struct ResNetShape {
 /// One residual block: relu(shortcut(x) + F(x)).
 class ResidualBlock : public torch::nn::Module {
  public:
-  ResidualBlock(const ResNetShape& shape, int64_t in_channels, int64_t channels, int64_t stride, Norm norm);
+  ResidualBlock(const ResNetShape& shape, int64_t in_channels, int64_t channels, int64_t stride, Layers layers);
   at::Tensor forward(const at::Tensor& x);
   int64_t out_channels() const { return out_channels_; }
 

@@ -31,7 +31,7 @@ VGG::VGG(const Shape& shape, const ModelOptions& options) : form_(options.form) 
       const auto out = scaled_channels(planned, options.width);
       convs.emplace_back(
           *features, std::to_string(index), std::to_string(index + 1),
-          nn::Conv2dOptions(channels, out, 3).padding(1).bias(true), options.norm);
+          nn::Conv2dOptions(channels, out, 3).padding(1).bias(true), Layers{options.norm, options.kernels});
       index += has_norm_layer(options.norm) ? 3 : 2;
       channels = out;
     }
@@ -59,7 +59,7 @@ at::Tensor VGG::forward(at::Tensor images) {
   const bool cifar = form_ == Form::Cifar;
   auto x = images;
   for (auto& stage : stages_) {
-    for (auto& conv : stage) x = relu_over(conv(x));
+    for (auto& conv : stage) x = conv(x);
     x = at::max_pool2d(x, /*kernel_size=*/2, /*stride=*/2, /*padding=*/0, /*dilation=*/1, /*ceil_mode=*/cifar);
   }
   const int64_t pooled = cifar ? 1 : kPooledSize;

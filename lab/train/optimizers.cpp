@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "config/optimizer_table.h"
+#include "train/training_step.h"
 
 #include <sgdph/sgdph.h>
 #include <torch/nn/module.h>
@@ -73,6 +74,7 @@ void fill_sgd_ph(Settings& s) {
   fill(s.probe, name_of(kProbes, defaults.probe()));
   fill(s.probe_cycle, defaults.probe_cycle());
   fill(s.refresh_every, defaults.refresh_every());
+  fill(s.curvature_batch, std::string(kWholeBatch));
   fill(s.shift_guard, defaults.shift_guard());
   fill(s.blocks, std::string("module"));
   defaults.rule(by_name(kRules, *s.rule)).probe(by_name(kProbes, *s.probe));
@@ -116,6 +118,8 @@ class Curvature : public TrainingOptimizer {
         sgd_ph_(dynamic_cast<SGDPH*>(&base())) {}
 
   void backward(const at::Tensor& loss) override { curvature_.backward(loss); }
+  bool curvature_due() override { return curvature_.curvature_due(); }
+  void update_curvature(const at::Tensor& loss) override { curvature_.update_curvature(loss); }
   bool step() override {
     base().step();
     return sgd_ph_ == nullptr || sgd_ph_->last_step().applied;
@@ -220,6 +224,7 @@ void fill_optimizer_defaults(Settings& s) {
     const AdaHessianOptions defaults;
     fill_adam(s, defaults);
     fill(s.hessian_power, defaults.hessian_power());
+    fill(s.curvature_batch, std::string(kWholeBatch));
   } else if (s.opt == "apollo") {
     ApolloOptions defaults;
     fill(s.lr, defaults.lr());

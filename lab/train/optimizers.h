@@ -21,6 +21,10 @@ class TrainingOptimizer {
   torch::optim::Optimizer& base() { return *optimizer_; }
   /// Adds gradients, and measures the curvature that is due where the optimizer uses one.
   virtual void backward(const at::Tensor& loss) = 0;
+  /// Whether curvature is due now, which `backward` or `update_curvature` would measure.
+  virtual bool curvature_due() { return false; }
+  /// Measures the curvature that is due from any loss, and leaves gradients alone.
+  virtual void update_curvature(const at::Tensor& /*loss*/) {}
   /// False if the optimizer met a non-finite value and changed nothing.
   virtual bool step() = 0;
   /// A line or two about what the optimizer made of the network's parameters; empty if there is nothing to say.

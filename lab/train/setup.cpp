@@ -7,6 +7,7 @@
 #include "models/state_dict.h"
 #include "train/machine.h"
 #include "train/optimizers.h"
+#include "train/training_step.h"
 
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
@@ -119,6 +120,7 @@ Settings resolve(Settings s) {
   s.data_path = absolute(s.data_path);
   s.init = absolute(s.init);
   if (s.opt == "sgdm" && *s.momentum >= 1) fail("--momentum: must be below 1, got {}", *s.momentum);
+  if (s.curvature_batch) batch_part_from_text(*s.curvature_batch);
   check_schedule(s);
   return s;
 }
@@ -129,6 +131,7 @@ std::shared_ptr<ImageModel> build_model(const Settings& settings, const Dataset&
   options.form = settings.form == "imagenet" ? Form::ImageNet : Form::Cifar;
   options.norm = norm_from_name(settings.norm);
   options.width = settings.width;
+  options.kernels = settings.kernels == "stock" ? Kernels::Stock : Kernels::Fast;
   options.in_channels = data.shape().channels;
   options.classes = data.classes();
   torch::manual_seed(static_cast<uint64_t>(settings.seed));

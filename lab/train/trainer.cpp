@@ -64,6 +64,9 @@ Trainer::Trainer(RunParts parts, RunFolder folder, Progress& progress)
       folder_(std::move(folder)),
       progress_(progress),
       device_(parts_.settings.device),
+      training_step_(
+          *parts_.model, *parts_.optimizer, batch_part_from_text(parts_.settings.curvature_batch.value_or(kWholeBatch)),
+          parts_.settings.label_smoothing),
       train_loader_(std::make_unique<Loader>(*parts_.data.train, loader_options(parts_.settings))),
       log_(folder_.log()) {
   test_loader_ = std::make_unique<Loader>(*parts_.data.test, test_loader_options(parts_.settings, *parts_.data.test));
@@ -143,24 +146,23 @@ bool Trainer::train_step() {
   last_step_ = state_.step + 1;
   last_epoch_ = state_.epoch + 1;
   last_lr_ = optimizer.lr();
-  optimizer.base().zero_grad();
+  training_step_.clear_gradients();
   int64_t batches = 0;
   while (batches < s.accumulate) {
     const auto batch = train_loader_->next();
     if (!batch) break;
     ++batches;
     const auto labels = to_device(batch->labels, device_);
-    const auto scores = parts_.model->forward(to_device(batch->images, device_));
-    const auto loss = at::cross_entropy_loss(scores, labels, {}, at::Reduction::Mean, -100, s.label_smoothing);
-    const auto value = loss.item<double>();
+    const auto step = training_step_.forward(to_device(batch->images, device_), labels);
+    const auto value = step.loss.item<double>();
     if (!std::isfinite(value)) {
       diverge(fmt::format("the loss became {}", std::isnan(value) ? "nan" : "infinite"));
       return false;
     }
-    optimizer.backward(loss);
+    training_step_.backward(step);
     const auto images = labels.size(0);
     state_.loss_sum += value * static_cast<double>(images);
-    state_.correct += scores.detach().argmax(1).eq(labels).sum().item<int64_t>();
+    state_.correct += step.scores.detach().argmax(1).eq(labels).sum().item<int64_t>();
     state_.seen += images;
   }
   if (batches == 0) return false;

@@ -14,6 +14,7 @@
 #include "train/progress.h"
 #include "train/run_folder.h"
 #include "train/run_log.h"
+#include "train/training_step.h"
 
 namespace sgdph {
 class Scheduler;
@@ -92,6 +93,7 @@ class Trainer {
   RunFolder folder_;
   Progress& progress_;
   at::Device device_;
+  TrainingStep training_step_;
   std::unique_ptr<Loader> train_loader_;
   std::unique_ptr<Loader> test_loader_;
   std::unique_ptr<Scheduler> schedule_;

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 import unittest
+import xml.etree.ElementTree
 
 import support
 
@@ -161,6 +162,71 @@ class Compare(support.CommandTest):
         self.refuse(*self.words("--refresh", "joint", "--opts", "sgd-ph"), says=["Joint"])
 
 
+class Cost(support.CommandTest):
+    def words(self, *extra):
+        return ["cost", "--model", "resnet8", "--batch-size", "4,8", "--rounds", "2", "--threads", "1", *extra]
+
+    def test_it_makes_tables_json_and_a_picture(self):
+        output = self.folder / "out"
+        engines = "sgd-ph,sgd-ph-1/8-every-4,sgd-ph-stock,published"
+        text = self.succeed(*self.words("--engines", engines, "--output-dir", output)).stdout
+        for part in ("batch 4", "batch 8", "SGD-PH, published way", "of its time on LibTorch's own"):
+            self.assertIn(part, text)
+        report = json.loads((output / "cost.json").read_text())
+        names = ["sgdm", "sgdm-stock", *engines.split(",")]
+        self.assertEqual([row["engine"] for row in report["rows"]], 2 * names)
+        for row in report["rows"]:
+            self.assertEqual(row["ratio"]["count"], 2)
+            self.assertGreater(row["seconds"]["value"], 0)
+            self.assertGreaterEqual(row["held"]["worst"], row["held"]["mean"])
+            self.assertGreater(row["held"]["mean"], 300_000)
+        self.assertEqual(report["rows"][0]["ratio"]["value"], 1)
+        self.assertEqual(report["rows"][0]["held"]["relative_mean"], 1)
+        with open(output / "cost.csv") as file:
+            self.assertEqual([row["engine"] for row in csv.DictReader(file)], 2 * names)
+        self.assertIn("| SGD-PH", (output / "cost.md").read_text())
+        self.assertEqual(xml.etree.ElementTree.parse(output / "cost.svg").getroot().tag, "{http://www.w3.org/2000/svg}svg")
+
+    def test_every_format_is_printed_and_nothing_is_written_unasked(self):
+        words = ["--engines", "sgdm", "--no-memory", "--batch-size", "4", "--format"]
+        rows = json.loads(self.succeed(*self.words(*words, "json")).stdout)["rows"]
+        self.assertEqual([(row["engine"], row["held"]["mean"]) for row in rows], [("sgdm", 0)])
+        self.assertTrue(self.succeed(*self.words(*words, "csv")).stdout.startswith("model,batch_size,engine,"))
+        self.assertIn("|---|", self.succeed(*self.words(*words, "markdown")).stdout)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_positions_name_every_block(self):
+        words = ["--engines", "sgd-ph", "--batch-size", "4", "--positions", "--format", "csv", "--rounds", "30"]
+        rows = list(csv.DictReader(self.succeed(*self.words(*words)).stdout.splitlines()))
+        self.assertEqual([int(row["depth"]) for row in rows], list(range(1, len(rows) + 1)))
+        self.assertEqual(rows[0]["block"], "bn1.weight")
+        for row in rows:
+            self.assertGreater(float(row["ratio"]), 0)
+            self.assertGreater(float(row["held_relative"]), 1)
+
+    def test_mistakes_are_named_and_nothing_is_written(self):
+        output = ["--output-dir", self.folder / "out"]
+        self.refuse(*self.words("--engines", "sgd-phh", *output), says=["sgd-phh", "did you mean 'sgd-ph'?"])
+        self.refuse(*self.words("--engines", "sgdm,sgdm", *output), says=["sgdm is named twice"])
+        self.refuse(*self.words("--model", "resnet9", *output), says=["resnet9", "resnet8"])
+        self.refuse(*self.words("--form", "imagenet", *output), says=["resnet8", "CIFAR form only"])
+        self.refuse(*self.words("--rounds", "0", *output), says=["--rounds"])
+        self.refuse(*self.words("--task", "{}", *output), says=["--task"])
+        for sizes in ("1", "0", "x", "4,", "4,4", ""):
+            self.refuse(*self.words("--batch-size", sizes, *output), says=["--batch-size"])
+
+    def test_a_signal_ends_it_with_what_was_measured(self):
+        words = ["cost", "--model", "resnet8", "--batch-size", "4", "--engines", "adam", "--no-memory", "--threads", "1"]
+        child = subprocess.Popen(self.command(*words, "--seconds", "600", "--format", "json"), stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True)
+        time.sleep(8)
+        child.send_signal(signal.SIGINT)
+        text, errors = child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 130, errors)
+        self.assertIn("stopped", errors)
+        self.assertEqual([row["engine"] for row in json.loads(text)["rows"]], ["sgdm", "adam"])
+
+
 class Lists(support.CommandTest):
     def test_every_list_names_what_there_is(self):
         self.assertEqual([line.split()[0] for line in self.succeed("list", "optimizers").stdout.splitlines()], OPTIMIZERS)
@@ -189,10 +255,11 @@ class Lists(support.CommandTest):
         self.assertEqual(self.complete("data", "fe"), ["fetch"])
         self.assertEqual(self.complete("data", "fetch", "fash"), ["fashion-mnist"])
         self.assertEqual(self.complete("completion", "z"), ["zsh"])
+        self.assertEqual(self.complete("cost", "--engines", "publ"), ["published"])
 
     def test_the_manual_page_is_clean_and_names_every_command(self):
         page = self.succeed("man").stdout
-        for name in ("train", "eval", "compare", "data fetch", "completion"):
+        for name in ("train", "eval", "compare", "cost", "data fetch", "completion"):
             self.assertIn(f"sgdph {name}", page)
         if shutil.which("man") is None:
             self.skipTest("man is not installed")

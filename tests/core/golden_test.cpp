@@ -1,5 +1,7 @@
 // Every published trajectory of the golden problem is reproduced step by step.
 
+#include <sgdph/fast_operators.h>
+
 #include "hessian.h"
 
 #include "support/golden.h"
@@ -9,161 +11,33 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <stdexcept>
 
 namespace sgdph::test {
 namespace {
-
-using nlohmann::json;
-
-double number(const json& hyper, const char* key) {
-  return hyper.at(key).get<double>();
-}
-
-std::tuple<double, double> betas(const json& hyper) {
-  return {hyper.at("betas").at(0).get<double>(), hyper.at("betas").at(1).get<double>()};
-}
-
-/// Sets an option if the setting names it, so that the others keep the class's defaults and are tested too.
-template <class T, class Set>
-void if_named(const json& hyper, const char* key, Set set) {
-  if (hyper.contains(key) && !hyper.at(key).is_null()) set(hyper.at(key).get<T>());
-}
-
-Groups all_but_last_and_last(const Parameters& parameters, const SGDPHOptions& options) {
-  Groups groups;
-  groups.push_back(group(Parameters(parameters.begin(), parameters.end() - 1), options));
-  groups.push_back(group({parameters.back()}, SGDPHOptions(options).second_order(false)));
-  return groups;
-}
-
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(const json& golden, const Parameters& parameters) {
-  const auto& hyper = golden.at("hyper");
-  const std::string kind = golden.at("optimizer");
-  if (kind == "sgdph") {
-    return std::make_unique<SGDPH>(
-        parameters, SGDPHOptions(number(hyper, "lr"))
-                        .rule(Rule::Reference)
-                        .shift_guard(false)
-                        .lr_so(number(hyper, "tau"))
-                        .momentum(number(hyper, "momentum"))
-                        .hessian_momentum(number(hyper, "momentum"))
-                        .eps(number(hyper, "eps"))
-                        .weight_decay(number(hyper, "weight_decay")));
-  }
-  if (kind == "alg1") {
-    const auto options = SGDPHOptions(number(hyper, "tau"))
-                             .rule(Rule::Paper)
-                             .shift_guard(false)
-                             .lr_so(number(hyper, "tau_SO"))
-                             .momentum(number(hyper, "b"))
-                             .hessian_momentum(number(hyper, "a"))
-                             .eps(number(hyper, "eps"))
-                             .weight_decay(number(hyper, "eta"));
-    if (hyper.at("first_order_last_1d").get<bool>()) {
-      return std::make_unique<SGDPH>(all_but_last_and_last(parameters, options), options);
-    }
-    return std::make_unique<SGDPH>(parameters, options);
-  }
-  if (kind == "adabelief") {
-    AdaBeliefOptions options(number(hyper, "lr"));
-    options.betas(betas(hyper)).eps(number(hyper, "eps")).weight_decay(number(hyper, "weight_decay"));
-    if_named<bool>(hyper, "amsgrad", [&](bool x) { options.amsgrad(x); });
-    if_named<bool>(hyper, "weight_decouple", [&](bool x) { options.weight_decouple(x); });
-    if_named<bool>(hyper, "fixed_decay", [&](bool x) { options.fixed_decay(x); });
-    if_named<bool>(hyper, "rectify", [&](bool x) { options.rectify(x); });
-    if_named<bool>(hyper, "degenerated_to_sgd", [&](bool x) { options.degenerated_to_sgd(x); });
-    return std::make_unique<AdaBelief>(parameters, options);
-  }
-  if (kind == "adahessian") {
-    return std::make_unique<AdaHessian>(
-        parameters, AdaHessianOptions(number(hyper, "lr"))
-                        .betas(betas(hyper))
-                        .eps(number(hyper, "eps"))
-                        .weight_decay(number(hyper, "weight_decay"))
-                        .hessian_power(number(hyper, "hessian_power")));
-  }
-  if (kind == "apollo") {
-    ApolloOptions options(number(hyper, "lr"));
-    options.beta(number(hyper, "beta")).eps(number(hyper, "eps")).rebound(hyper.at("rebound").get<std::string>());
-    options.warmup(hyper.at("warmup").get<int64_t>()).weight_decay(number(hyper, "weight_decay"));
-    if_named<double>(hyper, "init_lr", [&](double x) { options.init_lr(x); });
-    if_named<std::string>(hyper, "weight_decay_type", [&](const std::string& x) { options.weight_decay_type(x); });
-    return std::make_unique<Apollo>(parameters, options);
-  }
-  if (kind == "sgd") {
-    torch::optim::SGDOptions options(number(hyper, "lr"));
-    options.momentum(number(hyper, "momentum")).weight_decay(number(hyper, "weight_decay"));
-    if_named<bool>(hyper, "nesterov", [&](bool x) { options.nesterov(x); });
-    return std::make_unique<torch::optim::SGD>(parameters, options);
-  }
-  if (kind == "adam") {
-    torch::optim::AdamOptions options(number(hyper, "lr"));
-    options.betas(betas(hyper)).eps(number(hyper, "eps")).weight_decay(number(hyper, "weight_decay"));
-    if_named<bool>(hyper, "amsgrad", [&](bool x) { options.amsgrad(x); });
-    return std::make_unique<torch::optim::Adam>(parameters, options);
-  }
-  if (kind == "adamw") {
-    return std::make_unique<torch::optim::AdamW>(
-        parameters, torch::optim::AdamWOptions(number(hyper, "lr"))
-                        .betas(betas(hyper))
-                        .eps(number(hyper, "eps"))
-                        .weight_decay(number(hyper, "weight_decay")));
-  }
-  throw std::invalid_argument("unknown optimizer " + kind);
-}
-
-/// The tensor our optimizer, or LibTorch's, keeps under the golden name; undefined where ours is derived differently.
-at::Tensor state_tensor(
-    torch::optim::Optimizer& optimizer, const std::string& kind, const std::string& field,
-    const at::Tensor& parameter) {
-  if (kind == "sgdph" || kind == "alg1") {
-    auto& state = state_of<SGDPHParamState>(optimizer, parameter);
-    if (field == "momentum_buffer" || field == "M_G") return state.momentum_buffer();
-    if (field == "diag" || field == "M_H") return state.curvature();
-  } else if (kind == "adabelief") {
-    auto& state = state_of<AdaBeliefParamState>(optimizer, parameter);
-    if (field == "exp_avg") return state.exp_avg();
-    if (field == "exp_avg_var") return state.exp_avg_var();
-    if (field == "max_exp_avg_var") return state.max_exp_avg_var();
-  } else if (kind == "adahessian") {
-    auto& state = state_of<AdaHessianParamState>(optimizer, parameter);
-    if (field == "exp_avg") return state.exp_avg();
-    if (field == "exp_hessian_diag_sq") return state.exp_hessian_diag_sq();
-  } else if (kind == "apollo") {
-    auto& state = state_of<ApolloParamState>(optimizer, parameter);
-    if (field == "exp_avg_grad") return state.exp_avg_grad();
-    if (field == "approx_hessian") return state.approx_hessian();
-    if (field == "update") return state.update();
-  } else if (kind == "sgd") {
-    if (field == "momentum_buffer") {
-      return state_of<torch::optim::SGDParamState>(optimizer, parameter).momentum_buffer();
-    }
-  } else if (kind == "adam") {
-    auto& state = state_of<torch::optim::AdamParamState>(optimizer, parameter);
-    if (field == "exp_avg") return state.exp_avg();
-    if (field == "exp_avg_sq") return state.exp_avg_sq();
-    if (field == "max_exp_avg_sq") return state.max_exp_avg_sq();
-  } else if (kind == "adamw") {
-    auto& state = state_of<torch::optim::AdamWParamState>(optimizer, parameter);
-    if (field == "exp_avg") return state.exp_avg();
-    if (field == "exp_avg_sq") return state.exp_avg_sq();
-  }
-  ADD_FAILURE() << "no state field " << field << " for " << kind;
-  return {};
-}
 
 double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
 
-class Golden : public testing::TestWithParam<std::string> {};
+/// What the network is built of: LibTorch's layers, these with the fast operators, or ours.
+enum class Layers { Stock, FastOperators, Fused };
+
+class Golden : public testing::TestWithParam<std::tuple<std::string, Layers>> {
+ protected:
+  ~Golden() override { remove_fast_operators(); }
+};
 
 TEST_P(Golden, TrajectoryIsReproduced) {
   const auto problem = read_golden("problem");
-  const auto golden = read_golden(GetParam());
+  const auto& [setting, layers] = GetParam();
+  const auto golden = read_golden(setting);
   const std::string kind = golden.at("optimizer");
-  NetA model;
+  if (layers == Layers::FastOperators) install_fast_operators();
+  NetA stock;
+  FusedNetA fused;
+  std::shared_ptr<torch::nn::Module> model = stock.ptr();
+  if (layers == Layers::Fused) model = fused.ptr();
+  const auto forward = [&](const at::Tensor& x) { return layers == Layers::Fused ? fused(x) : stock(x); };
   {
     torch::NoGradGuard no_grad;
     for (auto& item : model->named_parameters()) {
@@ -174,7 +48,7 @@ TEST_P(Golden, TrajectoryIsReproduced) {
   ASSERT_EQ(named.keys(), golden.at("param_names").get<std::vector<std::string>>());
   const auto inputs = golden_tensor(problem.at("inputs"));
   const auto labels = golden_tensor(problem.at("labels")).to(torch::kLong);
-  const auto optimizer = make_optimizer(golden, model->parameters());
+  const auto optimizer = make_golden_optimizer(golden, model->parameters());
   auto* sgdph = dynamic_cast<SGDPH*>(optimizer.get());
 
   int64_t step = 0;
@@ -191,9 +65,8 @@ TEST_P(Golden, TrajectoryIsReproduced) {
   size_t checked_estimates = 0;
   for (step = 1; step <= golden.at("steps").get<int64_t>(); ++step) {
     for (auto& group : optimizer->param_groups()) group.options().set_lr(golden.at("lr_per_step").at(step - 1));
-    const double loss = train_step(*optimizer, [&] {
-      return torch::nn::functional::cross_entropy(model->forward(inputs[step - 1]), labels[step - 1]);
-    });
+    const double loss = train_step(
+        *optimizer, [&] { return torch::nn::functional::cross_entropy(forward(inputs[step - 1]), labels[step - 1]); });
     EXPECT_NEAR(loss, golden.at("loss").at(step - 1).get<double>(), 1e-11) << "step " << step;
 
     const auto expect_estimate = [&](const std::string& name, const at::Tensor& expected) {
@@ -238,7 +111,7 @@ TEST_P(Golden, TrajectoryIsReproduced) {
         for (const auto& array : arrays) {
           const std::string name = array.at("name");
           if (kind == "sgdph" && field == "diag" && name == "fc.bias") continue;  // skipped, see above
-          auto ours = state_tensor(*optimizer, kind, field, named[name]);
+          auto ours = golden_state(*optimizer, kind, field, named[name]);
           const auto expected = golden_tensor(array);
           if (!ours.defined()) ours = torch::zeros_like(expected);  // a block before its first refresh
           const double scale = std::max(1.0, expected.abs().max().item<double>());
@@ -253,9 +126,15 @@ TEST_P(Golden, TrajectoryIsReproduced) {
   EXPECT_EQ(checked_estimates, estimates);
 }
 
-INSTANTIATE_TEST_SUITE_P(NetA, Golden, testing::ValuesIn(golden_settings()), [](const auto& info) {
-  return info.param;
-});
+const auto name_of_setting = [](const testing::TestParamInfo<Golden::ParamType>& info) {
+  return std::get<0>(info.param);
+};
+const auto golden_with = [](Layers layers) {
+  return testing::Combine(testing::ValuesIn(golden_settings()), testing::Values(layers));
+};
+INSTANTIATE_TEST_SUITE_P(NetA, Golden, golden_with(Layers::Stock), name_of_setting);
+INSTANTIATE_TEST_SUITE_P(NetAWithFastOperators, Golden, golden_with(Layers::FastOperators), name_of_setting);
+INSTANTIATE_TEST_SUITE_P(NetAOfFusedLayers, Golden, golden_with(Layers::Fused), name_of_setting);
 
 TEST(GoldenProblem, AllTrajectoriesArePresent) {
   EXPECT_EQ(golden_settings().size(), 19);

@@ -24,6 +24,24 @@ at::Tensor NetAImpl::forward(at::Tensor x) {
   return fc(x.mean(std::vector<int64_t>{2, 3}));
 }
 
+FusedNetAImpl::FusedNetAImpl()
+    : conv1(register_module("conv1", sgdph::nn::Conv2d(nn::Conv2dOptions(1, 4, 3).padding(1).bias(false)))),
+      conv2(nn::Conv2dOptions(4, 6, 3).stride(2).padding(1).bias(false)),
+      bn1(register_module("bn1", sgdph::nn::BatchNormReLU2d(4))),
+      bn2(6),
+      fc(6, 5) {
+  register_module("conv2", conv2);
+  register_module("bn2", bn2);
+  register_module("fc", fc);
+  to(torch::kFloat64);
+}
+
+at::Tensor FusedNetAImpl::forward(at::Tensor x) {
+  x = bn1(conv1(x));
+  x = bn2(conv2(x));
+  return fc(x.mean(std::vector<int64_t>{2, 3}));
+}
+
 const std::vector<std::string> kProblemKinds{"BatchNorm",    "LayerNorm",  "GroupNorm",
                                              "InstanceNorm", "WeightNorm", "ConvBias"};
 

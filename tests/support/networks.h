@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sgdph/nn.h>
+
 #include <torch/torch.h>
 
 #include <functional>
@@ -17,6 +19,16 @@ struct NetAImpl : torch::nn::Module {
   torch::nn::Linear fc;
 };
 TORCH_MODULE(NetA);
+
+/// The same of our layers, with the same names.
+struct FusedNetAImpl : torch::nn::Module {
+  FusedNetAImpl();
+  at::Tensor forward(at::Tensor x);
+  sgdph::nn::Conv2d conv1, conv2;
+  sgdph::nn::BatchNormReLU2d bn1, bn2;
+  torch::nn::Linear fc;
+};
+TORCH_MODULE(FusedNetA);
 
 /// A small smooth float64 classifier with a fixed batch, seeded.
 struct Problem {

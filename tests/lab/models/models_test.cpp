@@ -5,6 +5,8 @@
 #include "models/registry.h"
 #include "support/checks.h"
 
+#include <sgdph/nn/modules.h>
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -197,7 +199,7 @@ TEST(Models, TrainWithSGDPH) {
 
 TEST(Models, HaveTheNormLayersAsked) {
   const auto batch = model_of("resnet8", Form::Cifar, Norm::Batch);
-  EXPECT_EQ(layers_of<nn::BatchNorm2dImpl>(*batch).size(), 7);
+  EXPECT_EQ(layers_of<sgdph::nn::BatchNormReLU2dImpl>(*batch).size(), 7);
   const auto group_model = model_of("resnet18", Form::Cifar, Norm::Group, 0.75);
   const auto group = layers_of<nn::GroupNormImpl>(*group_model);
   ASSERT_EQ(group.size(), 20);
@@ -271,8 +273,8 @@ TEST(ResNet20, PassesItsInputThroughShortcutsPaddedWithZeros) {
   fc->bias = torch::zeros({32});
   const auto images = torch::randn({1, 3, 32, 32});
   auto* conv = model->named_children()["conv1"]->as<nn::Conv2dImpl>();
-  auto* norm = model->named_children()["bn1"]->as<nn::BatchNorm2dImpl>();
-  const auto stem = norm->forward(conv->forward(images)).relu();
+  auto* norm = model->named_children()["bn1"]->as<sgdph::nn::BatchNormReLU2dImpl>();
+  const auto stem = norm->forward(conv->forward(images));
   const auto kept = stem.slice(2, 0, 32, 4).slice(3, 0, 32, 4).mean({2, 3});
   const auto expected = nn::functional::pad(kept, nn::functional::PadFuncOptions({12, 12}));
   EXPECT_TRUE(torch::allclose(model->forward(images), expected, 1e-5, 1e-6));

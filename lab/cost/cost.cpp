@@ -1,0 +1,248 @@
+#include "cost/cost.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/interrupt.h"
+#include "base/names.h"
+#include "base/terminal.h"
+#include "cost/picture.h"
+#include "cost/task.h"
+#include "train/machine.h"
+#include "train/progress.h"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+namespace sgdph::lab {
+namespace {
+
+// For estimates only.
+constexpr double kStartSeconds = 1;   // of a process
+constexpr double kStepSeconds = 0.5;  // of a plain step, where it was not measured
+constexpr double kRoundsAtLeast = 5;  // and one to warm up, but slow engines in every second only
+
+/// A task, what it is called, and about how long it takes.
+struct PlannedTask {
+  CostTask task;
+  std::string title;
+  double seconds = 0;
+};
+
+/// One line on a terminal, redrawn; otherwise a line when a task begins.
+class CostProgress {
+ public:
+  explicit CostProgress(double total) : total_(total), begin_(seconds_now()), terminal_(is_terminal(STDERR_FILENO)) {}
+  ~CostProgress() { clear(); }
+  CostProgress(const CostProgress&) = delete;
+  CostProgress& operator=(const CostProgress&) = delete;
+
+  void begin(const PlannedTask& task) {
+    task_ = &task;
+    if (!terminal_) fmt::print(stderr, "{}\n", task.title);
+    show(0, 0);
+  }
+  void end() { done_ += task_->seconds; }
+  void show(double fraction, int64_t rounds) {
+    if (!terminal_) return;
+    const auto part = std::min(1., (done_ + fraction * task_->seconds) / total_);
+    const auto spent = seconds_now() - begin_;
+    const auto left = part > 0.02 ? spent * (1 - part) / part : total_ * (1 - part);
+    const auto words = rounds > 0 ? fmt::format("{}, round {}", task_->title, rounds) : task_->title;
+    fmt::print(
+        stderr, "\r\x1b[K{}",
+        fit_to_terminal(fmt::format(
+            "[{}] {:3.0f} %  about {} left  {}", bar_text(part, 16), 100 * part, duration_text(left), words)));
+    std::fflush(stderr);
+  }
+  void clear() const {
+    if (terminal_) fmt::print(stderr, "\r\x1b[K");
+    std::fflush(stderr);
+  }
+
+ private:
+  double total_;
+  double begin_;
+  double done_ = 0;
+  bool terminal_;
+  const PlannedTask* task_ = nullptr;
+};
+
+std::vector<Workload> workloads_of(const CostOptions& options) {
+  std::vector<Workload> workloads;
+  for (const auto& model : options.models) {
+    for (const auto batch_size : options.batch_sizes) {
+      workloads.push_back({model, options.form, batch_size, options.seed});
+    }
+  }
+  return workloads;
+}
+
+/// Seconds of a plain step of each network at one image, from its smallest batch.
+std::map<std::string, double> seconds_per_image(const CostOptions& options) {
+  std::map<std::string, double> seconds;
+  const auto batch_size = *std::min_element(options.batch_sizes.begin(), options.batch_sizes.end());
+  for (const auto& model : options.models) {
+    if (interrupted()) break;
+    CostTask task;
+    task.engines = {"sgdm"};
+    task.workload = {model, options.form, batch_size, options.seed};
+    task.limit.rounds = 2;
+    task.threads = options.threads;
+    const auto end = run_task_process(task, [](double, int64_t) {});
+    if (end.result.is_null()) continue;
+    seconds[model] = end.result.get<GroupTimes>().engines.front().seconds().value / static_cast<double>(batch_size);
+  }
+  return seconds;
+}
+
+/// What is to be done for a workload: memory first, since it tells whether an engine fits.
+std::vector<PlannedTask> tasks_of(
+    const CostOptions& options, const Workload& workload, const std::vector<Engine>& measured, double step) {
+  CostTask task;
+  task.workload = workload;
+  task.limit = options.limit;
+  task.every_position = options.limit.every_position;
+  task.threads = options.threads;
+  const auto place = fmt::format("{}, batch {}", workload.model, workload.batch_size);
+  std::vector<PlannedTask> tasks;
+  double round = 0;
+  std::vector<std::string> names;
+  for (const auto& engine : measured) {
+    round += engine.expected * step;
+    names.push_back(engine.name);
+    if (!options.memory) continue;
+    task.kind = "memory";
+    task.engines = {engine.name};
+    const double steps = engine.settings.opt != "sgd-ph" ? 2 : options.limit.every_position ? 40 : 4;
+    tasks.push_back(
+        {task, fmt::format("{}: memory of {}", place, engine.label), kStartSeconds + steps * engine.expected * step});
+  }
+  task.kind = "time";
+  task.engines = names;
+  const auto seconds = options.limit.rounds > 0 ? static_cast<double>(options.limit.rounds + 1) * round
+                                                : std::max(options.limit.seconds, kRoundsAtLeast * round);
+  tasks.push_back({task, place + ": time", kStartSeconds + seconds});
+  return tasks;
+}
+
+/// What the tasks of a workload gave.
+struct Findings {
+  std::map<std::string, EngineMemory> memory;
+  std::map<std::string, EngineTimes> times;
+  std::map<std::string, std::string> notes;
+  std::vector<double> fast_to_stock;
+};
+
+/// Leaves out engines that did not fit into memory; false if nothing is left to compare.
+bool only_what_fits(CostTask& task, const Findings& findings) {
+  auto& names = task.engines;
+  const auto lost = [&](const std::string& name) { return findings.notes.count(name) != 0; };
+  for (const auto& name : names) {
+    if (engine(name).is_reference() && lost(name)) return false;
+  }
+  names.erase(std::remove_if(names.begin(), names.end(), lost), names.end());
+  return !names.empty();
+}
+
+void run_planned(PlannedTask& planned, Findings& findings, CostProgress& progress) {
+  if (planned.task.kind == "time" && !only_what_fits(planned.task, findings)) return;
+  progress.begin(planned);
+  auto end = run_task_process(planned.task, [&](double fraction, int64_t rounds) { progress.show(fraction, rounds); });
+  progress.end();
+  if (end.result.is_null()) {
+    if (interrupted()) return;
+    for (const auto& name : planned.task.engines) findings.notes[name] = end.error;
+  } else if (planned.task.kind == "memory") {
+    findings.memory[planned.task.engines.front()] = end.result.get<EngineMemory>();
+  } else {
+    auto times = end.result.get<GroupTimes>();
+    for (auto& engine : times.engines) findings.times[engine.engine] = std::move(engine);
+    findings.fast_to_stock = std::move(times.fast_to_stock);
+  }
+}
+
+void add_rows(CostReport& report, const Workload& workload, const std::vector<Engine>& measured, Findings& findings) {
+  for (const auto& engine : measured) {
+    const auto& reference = findings.memory[engine.kernels == Kernels::Fast ? "sgdm" : "sgdm-stock"];
+    auto row = make_row(workload, engine, findings.times[engine.name], findings.memory[engine.name], reference);
+    row.note = findings.notes[engine.name];
+    if (row.ratio.count > 0 || row.held.mean > 0 || !row.note.empty()) report.rows.push_back(std::move(row));
+  }
+  for (const auto& [name, memory] : findings.memory) {
+    report.resident_known = report.resident_known && (memory.resident_known || memory.steps.empty());
+  }
+  if (!findings.fast_to_stock.empty()) {
+    report.fast_to_stock.push_back(
+        {workload.model, workload.batch_size, median_estimate(std::move(findings.fast_to_stock))});
+  }
+}
+
+}  // namespace
+
+std::vector<int64_t> sweep_batch_sizes() {
+  return {8, 16, 32, 64, 128, 256};
+}
+
+std::vector<std::string> sweep_models() {
+  return {"vgg11", "vgg19", "resnet18", "resnet50"};
+}
+
+void check_cost_options(const CostOptions& options) {
+  std::vector<std::string> names;
+  for (const auto& info : model_infos()) names.push_back(info.name);
+  for (const auto& model : options.models) {
+    check_name("model", model, names);
+    for (const auto& info : model_infos()) {
+      if (info.name != model || !info.small || options.form != "imagenet") continue;
+      fail("--form: model {} has the CIFAR form only", model);
+    }
+  }
+}
+
+CostResult measure_cost(const CostOptions& options) {
+  check_cost_options(options);
+  const InterruptGuard guard;
+  CostReport report;
+  report.form = options.form;
+  report.cpu = cpu_name();
+  report.libtorch = libtorch_version();
+  report.version = sgdph_version();
+  report.started = time_stamp();
+  report.threads = options.threads;
+  report.seed = options.seed;
+  const auto measured = with_references(options.engines);
+  const auto workloads = workloads_of(options);
+  const auto per_image = workloads.size() > 1 ? seconds_per_image(options) : std::map<std::string, double>();
+  std::vector<std::vector<PlannedTask>> plan;
+  double total = 0;
+  for (const auto& workload : workloads) {
+    const auto found = per_image.find(workload.model);
+    const auto step =
+        found == per_image.end() ? kStepSeconds : found->second * static_cast<double>(workload.batch_size);
+    plan.push_back(tasks_of(options, workload, measured, step));
+    for (const auto& task : plan.back()) total += task.seconds;
+  }
+  if (workloads.size() > 1) fmt::print(stderr, "{} workloads, about {}\n", workloads.size(), duration_text(total));
+  CostProgress progress(total);
+  for (size_t i = 0; i < workloads.size() && !interrupted(); ++i) {
+    Findings findings;
+    for (auto& task : plan[i]) {
+      if (!interrupted()) run_planned(task, findings, progress);
+    }
+    add_rows(report, workloads[i], measured, findings);
+  }
+  return {std::move(report), interrupted()};
+}
+
+void write_cost_report(const CostReport& report, const std::filesystem::path& folder, bool positions) {
+  write_file_atomically(folder / "cost.json", {render(report, TableFormat::Json)});
+  write_file_atomically(folder / "cost.md", {render(report, TableFormat::Markdown, positions)});
+  write_file_atomically(folder / "cost.csv", {render(report, TableFormat::Csv)});
+  write_file_atomically(folder / "cost.svg", {cost_picture(report)});
+}
+
+}  // namespace sgdph::lab

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cost/report.h"
+
+namespace sgdph::lab {
+
+struct CostOptions {
+  std::vector<std::string> models;
+  std::string form = "cifar";
+  std::vector<int64_t> batch_sizes;
+  std::vector<Engine> engines;
+  TimeLimit limit;
+  bool memory = true;
+  int64_t threads = 1;
+  int64_t seed = 1;
+};
+
+/// Batch sizes and networks of the full sweep.
+std::vector<int64_t> sweep_batch_sizes();
+std::vector<std::string> sweep_models();
+
+/// Refuses what cannot be measured, before anything runs.
+void check_cost_options(const CostOptions& options);
+
+struct CostResult {
+  CostReport report;
+  bool interrupted = false;  ///< then the report holds what was measured until then
+};
+
+/// Measures networks x batch sizes, each measurement in a process of its own, with progress on standard error; with
+/// more than one workload an estimate of the time comes first.
+CostResult measure_cost(const CostOptions& options);
+
+/// cost.json, cost.md, cost.csv and cost.svg.
+void write_cost_report(const CostReport& report, const std::filesystem::path& folder, bool positions);
+
+}  // namespace sgdph::lab

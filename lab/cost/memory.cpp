@@ -1,0 +1,94 @@
+#include "cost/memory.h"
+
+#include <ATen/Functions.h>
+
+#include <malloc.h>
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <string>
+
+namespace sgdph::lab {
+namespace {
+
+/// A line of /proc/self/status, in bytes; 0 if it is not there.
+int64_t status_bytes(const std::string& key) {
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind(key + ":", 0) == 0) return std::stoll(line.substr(key.size() + 1)) * 1024;
+  }
+  return 0;
+}
+
+/// Brings LibTorch's threads and oneDNN up, which is no engine's cost.
+void warm_up_libtorch() {
+  const auto images = at::ones({4, 16, 32, 32});
+  at::conv2d(images, at::ones({16, 16, 3, 3})).sum().item<float>();
+  at::mm(at::ones({256, 256}), at::ones({256, 256})).sum().item<float>();
+}
+
+std::vector<int64_t> positions_of(const EngineRun& run, bool every) {
+  const auto count = run.positions();
+  std::vector<int64_t> positions;
+  if (count == 0) {
+    positions.push_back(0);
+  } else if (every) {
+    for (int64_t i = 0; i < count; ++i) positions.push_back(i);
+  } else {
+    const std::set<int64_t> some{0, count / 2, count - 1};
+    positions.assign(some.begin(), some.end());
+  }
+  return positions;
+}
+
+}  // namespace
+
+void HeldBytes::reportMemoryUsage(void* /*pointer*/, int64_t size, int64_t, int64_t, c10::Device device) {
+  if (!device.is_cpu()) return;
+  const auto now = now_ += size;
+  auto peak = peak_.load();
+  while (now > peak && !peak_.compare_exchange_weak(peak, now)) {
+  }
+}
+
+int64_t resident_bytes() {
+  return status_bytes("VmRSS");
+}
+
+bool reset_peak_resident() {
+  ::malloc_trim(0);
+  std::ofstream out("/proc/self/clear_refs");
+  out << "5" << std::flush;
+  return out.good();
+}
+
+int64_t peak_resident_bytes() {
+  return status_bytes("VmHWM");
+}
+
+EngineMemory measure_memory(const Engine& engine, const Workload& workload, bool every_position) {
+  warm_up_libtorch();
+  EngineMemory memory;
+  memory.engine = engine.name;
+  memory.resident_known = reset_peak_resident();
+  const auto idle = resident_bytes();
+  HeldBytesGuard guard;
+  EngineRun run(engine, workload, Batch(workload));
+  // The first step makes gradients and state.
+  run.prepare(run.positions() - 1);
+  run.step();
+  for (const auto position : positions_of(run, every_position)) {
+    run.prepare(position);
+    memory.resident_known = reset_peak_resident() && memory.resident_known;
+    guard.counter().reset_peak();
+    run.step();
+    StepMemory step;
+    step.position = position;
+    step.held = guard.counter().peak();
+    if (memory.resident_known) step.resident = std::max<int64_t>(0, peak_resident_bytes() - idle);
+    memory.steps.push_back(step);
+  }
+  return memory;
+}
+
+}  // namespace sgdph::lab

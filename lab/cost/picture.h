@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "cost/report.h"
+
+namespace sgdph::lab {
+
+/// How the time of a step relative to SGDM scales with the batch, as SVG: a panel for each network, a line for each
+/// engine with its intervals, both axes logarithmic. Follows the reader's choice of light or dark.
+std::string cost_picture(const CostReport& report);
+
+}  // namespace sgdph::lab

@@ -1,0 +1,215 @@
+#include "cost/report.h"
+
+#include "study/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace sgdph::lab {
+namespace {
+
+using Peak = int64_t StepMemory::*;
+
+double mean_peak(const EngineMemory& memory, Peak peak) {
+  std::vector<Sample> samples;
+  int64_t positions = 1;  // the last block is always measured
+  for (const auto& step : memory.steps) {
+    samples.push_back({step.position, static_cast<double>(step.*peak)});
+    positions = std::max(positions, step.position + 1);
+  }
+  return cycle_estimate(samples, positions).value;
+}
+
+double worst_peak(const EngineMemory& memory, Peak peak) {
+  int64_t worst = 0;
+  for (const auto& step : memory.steps) worst = std::max(worst, step.*peak);
+  return static_cast<double>(worst);
+}
+
+MemoryFigures figures_of(const EngineMemory& memory, const EngineMemory& reference, Peak peak) {
+  MemoryFigures figures;
+  figures.mean = mean_peak(memory, peak);
+  figures.worst = worst_peak(memory, peak);
+  const auto sgdm = worst_peak(reference, peak);
+  if (sgdm > 0) {
+    figures.relative_mean = figures.mean / sgdm;
+    figures.relative_worst = figures.worst / sgdm;
+  }
+  return figures;
+}
+
+std::string interval_text(const Estimate& estimate) {
+  return estimate.has_interval() ? fmt::format("{:.2f} - {:.2f}", estimate.low, estimate.high) : "-";
+}
+
+std::string ratio_text(double ratio) {
+  return ratio > 0 ? fmt::format("{:.2f}x", ratio) : "-";
+}
+
+/// "1.21x (1.32x)": mean and worst.
+std::string memory_text(const MemoryFigures& figures) {
+  if (figures.relative_mean == 0) return "-";
+  if (figures.mean == figures.worst) return ratio_text(figures.relative_mean);
+  return fmt::format("{} ({})", ratio_text(figures.relative_mean), ratio_text(figures.relative_worst));
+}
+
+std::string seconds_text(double seconds) {
+  return seconds < 0.1 ? fmt::format("{:.1f} ms", 1000 * seconds) : fmt::format("{:.3f} s", seconds);
+}
+
+Table engine_table(const std::vector<const CostRow*>& rows) {
+  Table table;
+  table.columns = {"engine", "layers",     "time / SGDM",       "95 % interval",
+                   "step",   "RSS / SGDM", "LibTorch's / SGDM", "steps timed"};
+  for (const auto* row : rows) {
+    const bool any = row->ratio.count > 0;
+    table.rows.push_back(
+        {engine(row->engine).label, row->kernels, any ? ratio_text(row->ratio.value) : "-", interval_text(row->ratio),
+         any ? seconds_text(row->seconds.value) : "-", memory_text(row->resident), memory_text(row->held),
+         row->note.empty() ? std::to_string(row->ratio.count) : row->note});
+    // SGDM relative to itself is no measurement.
+    if (engine(row->engine).is_reference()) table.rows.back()[3] = "";
+  }
+  return table;
+}
+
+Table position_table(const CostRow& row) {
+  Table table;
+  table.columns = {"block", "depth", "time / SGDM", "RSS / SGDM", "LibTorch's / SGDM", "steps timed"};
+  for (const auto& position : row.positions) {
+    table.rows.push_back(
+        {position.block, std::to_string(position.depth), ratio_text(position.ratio), ratio_text(position.resident),
+         ratio_text(position.held), std::to_string(position.steps)});
+  }
+  return table;
+}
+
+std::string readable(const CostReport& report, bool markdown, bool positions) {
+  const auto render_table = markdown ? markdown_table : text_table;
+  const auto heading = [&](const std::string& words) { return markdown ? "## " + words + "\n\n" : words + "\n"; };
+  auto text = fmt::format(
+      "{}, {} threads, LibTorch {}, sgdph {}, {}\n\n", report.cpu, report.threads, report.libtorch, report.version,
+      report.started);
+  std::vector<std::pair<std::string, int64_t>> workloads;
+  for (const auto& row : report.rows) {
+    if (workloads.empty() || workloads.back() != std::pair(row.model, row.batch_size)) {
+      workloads.emplace_back(row.model, row.batch_size);
+    }
+  }
+  for (const auto& [model, batch_size] : workloads) {
+    std::vector<const CostRow*> rows;
+    for (const auto& row : report.rows) {
+      if (row.model == model && row.batch_size == batch_size) rows.push_back(&row);
+    }
+    text += heading(fmt::format("{} ({} form), batch {}", model, report.form, batch_size));
+    text += render_table(engine_table(rows)) + "\n";
+    for (const auto& row : report.fast_to_stock) {
+      if (row.model != model || row.batch_size != batch_size) continue;
+      text += fmt::format(
+          "SGDM on the fast layers takes {:.2f}{} of its time on LibTorch's own.\n\n", row.ratio.value,
+          row.ratio.has_interval() ? fmt::format(" ({})", interval_text(row.ratio)) : "");
+    }
+    for (const auto* row : rows) {
+      if (!positions || row->positions.empty()) continue;
+      text += heading(fmt::format("{}, {}, batch {}, by block", engine(row->engine).label, model, batch_size));
+      text += render_table(position_table(*row)) + "\n";
+    }
+  }
+  text +=
+      "Time and memory of a step relative to SGDM with the same layers; for SGD-PH the mean over a cycle of blocks, "
+      "memory also of the worst block (in brackets). RSS: above idle. LibTorch's: bytes held by its allocator.\n";
+  if (!report.resident_known) text += "The peak of the resident set cannot be reset here, so RSS is not given.\n";
+  return text;
+}
+
+std::string number(double value) {
+  return value == 0 ? "" : fmt::format("{}", value);
+}
+
+Table flat_table(const CostReport& report) {
+  Table table;
+  table.columns = {"model", "batch_size", "engine", "layers", "ratio", "ratio_low", "ratio_high", "steps", "seconds"};
+  for (const auto* memory : {"resident", "held"}) {
+    for (const auto* figure : {"mean_bytes", "worst_bytes", "mean_relative", "worst_relative"}) {
+      table.columns.push_back(fmt::format("{}_{}", memory, figure));
+    }
+  }
+  table.columns.emplace_back("note");
+  for (const auto& row : report.rows) {
+    std::vector<std::string> cells{row.model, std::to_string(row.batch_size), row.engine, row.kernels};
+    for (const auto value : {row.ratio.value, row.ratio.low, row.ratio.high}) cells.push_back(number(value));
+    cells.push_back(std::to_string(row.ratio.count));
+    cells.push_back(number(row.seconds.value));
+    for (const auto* m : {&row.resident, &row.held}) {
+      for (const auto value : {m->mean, m->worst, m->relative_mean, m->relative_worst}) cells.push_back(number(value));
+    }
+    cells.push_back(row.note);
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+Table flat_positions(const CostReport& report) {
+  Table table;
+  table.columns = {"model", "batch_size",        "engine",       "block", "depth", "ratio",
+                   "steps", "resident_relative", "held_relative"};
+  for (const auto& row : report.rows) {
+    for (const auto& p : row.positions) {
+      table.rows.push_back(
+          {row.model, std::to_string(row.batch_size), row.engine, p.block, std::to_string(p.depth), number(p.ratio),
+           std::to_string(p.steps), number(p.resident), number(p.held)});
+    }
+  }
+  return table;
+}
+
+}  // namespace
+
+CostRow make_row(
+    const Workload& workload, const Engine& engine, const EngineTimes& times, const EngineMemory& memory,
+    const EngineMemory& reference) {
+  CostRow row;
+  row.model = workload.model;
+  row.batch_size = workload.batch_size;
+  row.engine = engine.name;
+  row.kernels = to_string(engine.kernels);
+  row.seconds = times.seconds();
+  row.ratio = times.ratio();
+  const auto positions = static_cast<int64_t>(times.blocks.size());
+  row.held = figures_of(memory, reference, &StepMemory::held);
+  row.resident = figures_of(memory, reference, &StepMemory::resident);
+  std::map<int64_t, std::vector<double>> ratios;
+  for (const auto& step : times.steps) ratios[step.position].push_back(step.seconds / step.reference);
+  for (int64_t i = 0; i < positions; ++i) {
+    PositionRow at;
+    at.block = times.blocks[static_cast<size_t>(i)];
+    at.depth = i + 1;
+    at.ratio = median(ratios[i]);
+    at.steps = static_cast<int64_t>(ratios[i].size());
+    for (const auto& step : memory.steps) {
+      if (step.position != i) continue;
+      const auto relative = [&](Peak peak) {
+        const auto sgdm = worst_peak(reference, peak);
+        return sgdm > 0 ? static_cast<double>(step.*peak) / sgdm : 0;
+      };
+      at.held = relative(&StepMemory::held);
+      at.resident = relative(&StepMemory::resident);
+    }
+    if (at.steps > 0 || at.held > 0) row.positions.push_back(at);
+  }
+  return row;
+}
+
+std::string render(const CostReport& report, TableFormat format, bool positions) {
+  switch (format) {
+    case TableFormat::Text: return readable(report, false, positions);
+    case TableFormat::Markdown: return readable(report, true, positions);
+    case TableFormat::Csv: return csv_table(positions ? flat_positions(report) : flat_table(report));
+    case TableFormat::Json: return nlohmann::json(report).dump(2) + "\n";
+  }
+  return "";
+}
+
+}  // namespace sgdph::lab

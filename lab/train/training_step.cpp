@@ -1,0 +1,63 @@
+#include "train/training_step.h"
+
+#include "base/error.h"
+
+#include <ATen/Functions.h>
+#include <sgdph/frozen_statistics.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+namespace sgdph::lab {
+namespace {
+
+std::optional<double> number(const char* begin, const char* end) {
+  double value = 0;
+  const auto [rest, error] = std::from_chars(begin, end, value);
+  return error == std::errc() && rest == end ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+double batch_part_from_text(const std::string& text) {
+  const auto* end = text.data() + text.size();
+  const auto* slash = std::find(text.data(), end, '/');
+  const auto above = number(text.data(), slash);
+  const auto below = slash == end ? std::optional(1.) : number(slash + 1, end);
+  const auto part = above && below ? *above / *below : 0;
+  if (!(part > 0 && part <= 1)) fail("--curvature-batch: '{}' is not a part of a batch; use 1, 1/8 or the like", text);
+  return part;
+}
+
+TrainingStep::TrainingStep(
+    ImageModel& model, TrainingOptimizer& optimizer, double curvature_batch, double label_smoothing)
+    : model_(model), optimizer_(optimizer), curvature_batch_(curvature_batch), label_smoothing_(label_smoothing) {}
+
+void TrainingStep::clear_gradients() const {
+  for (const auto& parameter : model_.parameters()) parameter.mutable_grad().reset();
+}
+
+TrainingStep::Result TrainingStep::forward(const at::Tensor& images, const at::Tensor& labels) const {
+  Result result{images, labels, model_.forward(images), {}};
+  result.loss = at::cross_entropy_loss(result.scores, labels, {}, at::Reduction::Mean, -100, label_smoothing_);
+  return result;
+}
+
+void TrainingStep::backward(const Result& result) const {
+  if (curvature_batch_ == 1) {
+    optimizer_.backward(result.loss);
+    return;
+  }
+  result.loss.backward();
+  if (!optimizer_.curvature_due()) return;
+  const auto images = result.images.size(0);
+  // One image may be too few for batch norm.
+  const auto part = std::clamp<int64_t>(
+      std::llround(curvature_batch_ * static_cast<double>(images)), std::min<int64_t>(2, images), images);
+  const FrozenStatistics frozen(model_);
+  optimizer_.update_curvature(forward(result.images.narrow(0, 0, part), result.labels.narrow(0, 0, part)).loss);
+}
+
+}  // namespace sgdph::lab

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+
+#include "models/registry.h"
+#include "train/optimizers.h"
+
+namespace sgdph::lab {
+
+/// The value of `curvature_batch` for curvature from the whole batch.
+constexpr const char* kWholeBatch = "1";
+
+/// A part of a batch: "1/8", "0.125" or "1". Anything else, or what is not above 0 and at most 1, is a UserError.
+double batch_part_from_text(const std::string& text);
+
+/// Gradients of one batch, and the curvature that is due: from the same graph, or, if `curvature_batch` is less than 1,
+/// from a second pass over the batch's first images after the first graph is freed. That pass leaves the running
+/// statistics of batch norm alone.
+class TrainingStep {
+ public:
+  struct Result {
+    at::Tensor images, labels;
+    at::Tensor scores, loss;
+  };
+
+  TrainingStep(ImageModel& model, TrainingOptimizer& optimizer, double curvature_batch, double label_smoothing = 0);
+
+  /// Gradients are let go, not set to zero: autograd then hands its own on instead of adding them up.
+  void clear_gradients() const;
+  Result forward(const at::Tensor& images, const at::Tensor& labels) const;
+  /// Frees the graph of `result`.
+  void backward(const Result& result) const;
+
+ private:
+  ImageModel& model_;
+  TrainingOptimizer& optimizer_;
+  double curvature_batch_;
+  double label_smoothing_;
+};
+
+}  // namespace sgdph::lab

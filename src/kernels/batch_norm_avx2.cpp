@@ -1,0 +1,36 @@
+// The kernels for AVX2 and FMA: nothing of it may run before the processor was asked. Library headers come first, so
+// that their inline functions, which the linker may share with other files, stay plain.
+#include "kernels/batch_norm_kernels.h"
+
+#include <ATen/Parallel.h>
+#include <immintrin.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#define SGDPH_AVX2
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+
+#include "kernels/batch_norm_jobs.h"
+
+namespace sgdph::kernels {
+
+const BatchNormKernels& avx2_batch_norm_kernels() {
+  return kKernels;
+}
+
+}  // namespace sgdph::kernels
+
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif

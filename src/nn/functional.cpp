@@ -1,0 +1,128 @@
+#include <sgdph/nn/functional.h>
+
+#include "nn/batch_norm_node.h"
+#include "nn/conv_node.h"
+
+#include <ATen/Functions.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/types.h>
+
+namespace sgdph::nn::functional {
+namespace {
+
+bool is_plain(const at::Tensor& tensor) {
+  return tensor.device().is_cpu() && tensor.layout() == at::kStrided && !tensor.is_quantized() &&
+         (tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kDouble);
+}
+
+/// Undefined, or of the type and on the device of `x`.
+bool goes_with(const at::Tensor& tensor, const at::Tensor& x) {
+  return !tensor.defined() || (is_plain(tensor) && tensor.scalar_type() == x.scalar_type());
+}
+
+/// Forward derivatives and inference mode are LibTorch's business.
+bool has_tangent(const at::Tensor& tensor) {
+  return tensor.defined() && tensor._fw_grad(/*level=*/0).defined();
+}
+
+at::Tensor stock_batch_norm(
+    const at::Tensor& input, const at::Tensor& residual, const at::Tensor& gain, const at::Tensor& shift,
+    const at::Tensor& running_mean, const at::Tensor& running_var, const BatchNormOptions& options) {
+  auto y = at::batch_norm(
+      input, gain, shift, running_mean, running_var, options.training, options.momentum, options.eps,
+      at::globalContext().userEnabledCuDNN());
+  if (residual.defined()) y = y + residual;
+  return options.relu ? y.relu() : y;
+}
+
+void check_values_per_channel(const at::Tensor& input) {
+  // As LibTorch's batch norm says it.
+  TORCH_CHECK(
+      input.numel() != input.size(1), "Expected more than 1 value per channel when training, got input size ",
+      input.sizes());
+}
+
+void check_channels(const at::Tensor& values, const char* what, const at::Tensor& input) {
+  TORCH_CHECK(
+      !values.defined() || (values.dim() == 1 && values.numel() == input.size(1)),
+      "sgdph::nn::functional::batch_norm: ", what, " must have one value for each of ", input.size(1),
+      " channels, got shape ", values.sizes());
+}
+
+}  // namespace
+
+bool safe_with_channels_last(const at::Tensor& weight) {
+  constexpr int64_t kFull = 16;
+  constexpr int64_t kImageChannels = 4;
+  const auto out = weight.size(0);
+  const auto in = weight.size(1);
+  return out % kFull == 0 && (in % kFull == 0 || in <= kImageChannels);
+}
+
+at::Tensor conv2d(
+    const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, const Conv2dOptions& options) {
+  if (!is_plain(input) || input.dim() != 4 || input.numel() == 0 || weight.dim() != 4 || !goes_with(weight, input) ||
+      !goes_with(bias, input) || has_tangent(input) || has_tangent(weight) || has_tangent(bias)) {
+    return at::conv2d(input, weight, bias, options.stride, options.padding, options.dilation, options.groups);
+  }
+  const auto last = at::MemoryFormat::ChannelsLast;
+  if (!safe_with_channels_last(weight) &&
+      (input.suggest_memory_format() == last || weight.suggest_memory_format() == last) &&
+      !(input.is_contiguous() && weight.is_contiguous())) {
+    return conv2d(input.contiguous(), weight.contiguous(), bias, options);
+  }
+  at::Tensor output;
+  {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    output = at::convolution(
+        input, weight, bias, options.stride, options.padding, options.dilation, /*transposed=*/false,
+        /*output_padding=*/{0, 0}, options.groups);
+  }
+  if (torch::autograd::compute_requires_grad(input, weight, bias)) {
+    const auto vector = [](const std::array<int64_t, 2>& pair) { return std::vector<int64_t>{pair[0], pair[1]}; };
+    const auto node = std::shared_ptr<ConvBackward>(
+        new ConvBackward(
+            input, weight, bias,
+            {vector(options.stride), vector(options.padding), vector(options.dilation), options.groups}),
+        torch::autograd::deleteNode);
+    torch::autograd::set_history(output, node);
+  }
+  return output;
+}
+
+at::Tensor batch_norm(
+    const at::Tensor& input, const at::Tensor& residual, const at::Tensor& gain, const at::Tensor& shift,
+    const at::Tensor& running_mean, const at::Tensor& running_var, const BatchNormOptions& options) {
+  const bool taken = kernels::batch_norm_takes(input) && is_plain(input) && goes_with(residual, input) &&
+                     goes_with(gain, input) && goes_with(shift, input) && goes_with(running_mean, input) &&
+                     goes_with(running_var, input) && !has_tangent(input) && !has_tangent(residual) &&
+                     !has_tangent(gain) && !has_tangent(shift) &&
+                     (!residual.defined() || residual.sizes() == input.sizes());
+  if (!taken) return stock_batch_norm(input, residual, gain, shift, running_mean, running_var, options);
+  if (options.training) check_values_per_channel(input);
+  check_channels(gain, "the gain", input);
+  check_channels(shift, "the shift", input);
+  check_channels(running_mean, "the running mean", input);
+  check_channels(running_var, "the running variance", input);
+  TORCH_CHECK(
+      options.training || (running_mean.defined() && running_var.defined()),
+      "sgdph::nn::functional::batch_norm: evaluation needs running mean and variance");
+
+  const bool record = torch::autograd::compute_requires_grad(input, residual, gain, shift);
+  kernels::ForwardOptions how{options.training, options.momentum, options.eps, options.relu, /*keep_mask=*/record};
+  kernels::Normalisation normalisation;
+  at::Tensor output;
+  {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    output = kernels::batch_norm_forward(input, residual, gain, shift, running_mean, running_var, how, normalisation);
+  }
+  if (record) {
+    const auto node = std::shared_ptr<BatchNormBackward>(
+        new BatchNormBackward(input, gain, shift, residual, std::move(normalisation), options.eps),
+        torch::autograd::deleteNode);
+    torch::autograd::set_history(output, node);
+  }
+  return output;
+}
+
+}  // namespace sgdph::nn::functional

@@ -1,0 +1,109 @@
+#include "product_plan.h"
+
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace sgdph {
+namespace {
+
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+
+}  // namespace
+
+struct ProductPlan::Shared {
+  bool frees = false;
+  /// A node that has run and whose buffers nobody needs.
+  Node* done = nullptr;
+
+  void free_done() {
+    if (done != nullptr) done->release_variables();
+    done = nullptr;
+  }
+};
+
+/// Sets grad mode for the node it is about to run. Gradients of nodes off the way go to such nodes only, so the mode
+/// also fits the sums autograd forms between nodes.
+class ProductPlan::Hook : public torch::autograd::FunctionPreHook {
+ public:
+  Hook(std::shared_ptr<Shared> shared, Node* node, bool on_the_way)
+      : shared_(std::move(shared)), node_(node), on_the_way_(on_the_way) {}
+
+  variable_list operator()(const variable_list& gradients) override {
+    shared_->free_done();
+    at::GradMode::set_enabled(on_the_way_);
+    if (!on_the_way_ && shared_->frees) shared_->done = node_;
+    return gradients;
+  }
+  bool belongs_to(const Shared* shared) const { return shared_.get() == shared; }
+
+ private:
+  std::shared_ptr<Shared> shared_;
+  Node* node_;
+  bool on_the_way_;
+};
+
+ProductPlan::ProductPlan(const at::Tensor& loss, const std::vector<at::Tensor>& blocks, bool graph_is_ours)
+    : shared_(std::make_shared<Shared>()) {
+  shared_->frees = graph_is_ours;
+  std::unordered_map<Node*, std::vector<Node*>> callers;
+  nodes_.push_back(loss.grad_fn());
+  callers[nodes_.front().get()];
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    for (const auto& edge : nodes_[i]->next_edges()) {
+      if (!edge.is_valid()) continue;
+      auto [entry, unseen] = callers.try_emplace(edge.function.get());
+      entry->second.push_back(nodes_[i].get());
+      // `nodes_` may move; the reference into it is not used after this.
+      if (unseen) nodes_.push_back(edge.function);
+    }
+  }
+
+  std::unordered_set<Node*> on_the_way;
+  std::vector<Node*> open;
+  for (const auto& block : blocks) {
+    auto* node = torch::autograd::impl::gradient_edge(block).function.get();
+    if (callers.count(node) != 0 && on_the_way.insert(node).second) open.push_back(node);
+  }
+  while (!open.empty()) {
+    auto* node = open.back();
+    open.pop_back();
+    for (auto* caller : callers[node]) {
+      if (on_the_way.insert(caller).second) open.push_back(caller);
+    }
+  }
+
+  for (const auto& node : nodes_) {
+    const bool here = on_the_way.count(node.get()) != 0;
+    node->add_pre_hook(std::make_unique<Hook>(shared_, node.get(), here));
+    auto* plannable = here ? dynamic_cast<Plannable*>(node.get()) : nullptr;
+    if (plannable == nullptr) continue;
+    std::vector<bool> leads_to_block;
+    for (const auto& edge : node->next_edges()) leads_to_block.push_back(on_the_way.count(edge.function.get()) != 0);
+    plannable->plan(leads_to_block, graph_is_ours);
+  }
+}
+
+ProductPlan::~ProductPlan() {
+  shared_->free_done();
+  for (const auto& node : nodes_) {
+    auto& hooks = node->pre_hooks();
+    hooks.erase(
+        std::remove_if(
+            hooks.begin(), hooks.end(),
+            [&](const auto& hook) {
+              const auto* ours = dynamic_cast<const Hook*>(hook.get());
+              return ours != nullptr && ours->belongs_to(shared_.get());
+            }),
+        hooks.end());
+    if (auto* plannable = dynamic_cast<Plannable*>(node.get())) plannable->forget_plan();
+  }
+}
+
+}  // namespace sgdph

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <torch/csrc/autograd/function.h>
+
+#include <memory>
+#include <vector>
+
+namespace sgdph {
+
+/// A node of the graph that keeps less if it knows which products will be asked of it.
+class Plannable {
+ public:
+  virtual ~Plannable() = default;
+  /// Before a backward pass with a graph, after which only products of some blocks are computed. `leads_to_block[i]`:
+  /// one of them lies behind edge i. `graph_is_ours`: nobody else will use the graph afterwards.
+  virtual void plan(const std::vector<bool>& leads_to_block, bool graph_is_ours) = 0;
+  virtual void forget_plan() = 0;
+};
+
+/// Prepares a loss's graph for the one backward pass from which products of a few parameters ("blocks") start. A
+/// product of block k needs the second derivatives of the nodes between loss and block only. While the plan lives, the
+/// other nodes (of earlier layers, of other branches) are run without recording, and, if the graph is ours, their
+/// buffers are freed at once; nodes on the way are told what they need to keep.
+class ProductPlan {
+ public:
+  ProductPlan(const at::Tensor& loss, const std::vector<at::Tensor>& blocks, bool graph_is_ours);
+  ~ProductPlan();
+  ProductPlan(const ProductPlan&) = delete;
+  ProductPlan& operator=(const ProductPlan&) = delete;
+
+ private:
+  struct Shared;
+  class Hook;
+  std::vector<std::shared_ptr<torch::autograd::Node>> nodes_;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace sgdph

@@ -1,0 +1,128 @@
+#include "cost/report.h"
+#include "cost/picture.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <regex>
+
+namespace sgdph::lab {
+namespace {
+
+EngineTimes times_of(const std::string& name, double ratio) {
+  EngineTimes times;
+  times.engine = name;
+  if (engine(name).settings.opt == "sgd-ph") times.blocks = {"bn1.weight", "bn1.bias"};
+  for (int64_t i = 0; i < 4; ++i) times.steps.push_back({i % 2, ratio * 0.5, 0.5});
+  return times;
+}
+
+EngineMemory memory_of(const std::string& name, int64_t first, int64_t last) {
+  return {name, {{0, first, 2 * first}, {1, last, 2 * last}}, true};
+}
+
+CostReport sample_report() {
+  CostReport report;
+  report.form = "cifar";
+  report.cpu = "a <fast> CPU & more";
+  report.threads = 2;
+  for (const auto* model : {"resnet18", "vgg11"}) {
+    for (const int64_t batch_size : {8, 64}) {
+      const Workload workload{model, "cifar", batch_size, 1};
+      const auto sgdm = memory_of("sgdm", 100, 100);
+      report.rows.push_back(make_row(workload, engine("sgdm"), times_of("sgdm", 1), sgdm, sgdm));
+      report.rows.push_back(
+          make_row(workload, engine("sgd-ph"), times_of("sgd-ph", 1.4), memory_of("sgd-ph", 150, 110), sgdm));
+      report.rows.push_back(make_row(workload, engine("published"), times_of("published", 6), {}, sgdm));
+      CostRow lost;
+      lost.model = model;
+      lost.batch_size = batch_size;
+      lost.engine = "adahessian";
+      lost.note = "ended by signal 9";
+      report.rows.push_back(lost);
+      report.fast_to_stock.push_back({model, batch_size, median_estimate({0.9, 0.91, 0.92})});
+    }
+  }
+  return report;
+}
+
+TEST(CostRow, HoldsRatiosAndMemoryRelativeToSgdm) {
+  const auto row = sample_report().rows[1];
+  EXPECT_DOUBLE_EQ(row.ratio.value, 1.4);
+  EXPECT_DOUBLE_EQ(row.seconds.value, 0.7);
+  EXPECT_DOUBLE_EQ(row.held.relative_mean, 1.3);
+  EXPECT_DOUBLE_EQ(row.held.relative_worst, 1.5);
+  EXPECT_DOUBLE_EQ(row.resident.worst, 300);
+  ASSERT_EQ(row.positions.size(), 2U);
+  EXPECT_EQ(row.positions[1].block, "bn1.bias");
+  EXPECT_EQ(row.positions[1].depth, 2);
+  EXPECT_EQ(row.positions[1].steps, 2);
+  EXPECT_DOUBLE_EQ(row.positions[1].held, 1.1);
+}
+
+TEST(CostReport, ComesBackFromItsJson) {
+  const auto text = render(sample_report(), TableFormat::Json);
+  const auto again = nlohmann::json::parse(text).get<CostReport>();
+  EXPECT_EQ(render(again, TableFormat::Json), text);
+  EXPECT_EQ(again.rows.size(), sample_report().rows.size());
+}
+
+TEST(CostReport, TablesHaveEveryWorkloadAndSayWhyFiguresAreMissing) {
+  const auto text = render(sample_report(), TableFormat::Text);
+  for (const auto* part : {"vgg11 (cifar form), batch 64", "1.40x", "1.30x (1.50x)", "ended by signal 9", "0.91"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+  EXPECT_EQ(text.find("bn1.bias"), std::string::npos);
+  EXPECT_NE(render(sample_report(), TableFormat::Markdown, true).find("| bn1.bias"), std::string::npos);
+  auto unknown = sample_report();
+  unknown.resident_known = false;
+  EXPECT_NE(render(unknown, TableFormat::Text).find("RSS is not given"), std::string::npos);
+}
+
+/// Every tag is closed in order; the text may have no bare ampersand.
+void expect_well_formed(const std::string& svg) {
+  const std::regex tag("<(/?)([a-zA-Z]+)((?:\\s+[-a-zA-Z0-9]+=\"[^\"<]*\")*)\\s*(/?)>");
+  std::vector<std::string> open;
+  size_t end = 0;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), tag), none; it != none; ++it) {
+    const auto between = svg.substr(end, static_cast<size_t>(it->position()) - end);
+    EXPECT_EQ(between.find_first_of("<>"), std::string::npos) << between;
+    EXPECT_FALSE(std::regex_search(between, std::regex("&(?!(amp|lt|gt|quot);)"))) << between;
+    end = static_cast<size_t>(it->position() + it->length());
+    if ((*it)[1] == "/") {
+      ASSERT_FALSE(open.empty());
+      EXPECT_EQ(open.back(), (*it)[2]);
+      open.pop_back();
+    } else if ((*it)[4] != "/") {
+      open.push_back((*it)[2]);
+    }
+  }
+  EXPECT_TRUE(open.empty());
+  EXPECT_EQ(svg.substr(end), "\n");
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
+}
+
+TEST(CostPicture, IsWellFormedWithALineForEachEngineAndNetwork) {
+  const auto svg = cost_picture(sample_report());
+  expect_well_formed(svg);
+  size_t lines = 0;
+  for (auto at = svg.find("<polyline"); at != std::string::npos; at = svg.find("<polyline", at + 1)) ++lines;
+  EXPECT_EQ(lines, 4U);
+  for (const auto* part : {">resnet18<", ">vgg11<", ">64<", "SGD-PH, published way", "prefers-color-scheme:dark"}) {
+    EXPECT_NE(svg.find(part), std::string::npos) << part;
+  }
+}
+
+TEST(CostPicture, SurvivesOneBatchSizeNothingAtAllAndFiguresThatAreNotFinite) {
+  auto report = sample_report();
+  report.rows.resize(2);
+  expect_well_formed(cost_picture(report));
+  report.rows[1].ratio.value = std::numeric_limits<double>::quiet_NaN();
+  expect_well_formed(cost_picture(report));
+  expect_well_formed(cost_picture({}));
+}
+
+}  // namespace
+}  // namespace sgdph::lab
