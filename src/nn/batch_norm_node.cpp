@@ -106,13 +106,14 @@ variable_list BatchNormBackward::apply(variable_list&& grads) {
       task_should_compute_output(0), task_should_compute_output(1), task_should_compute_output(2),
       task_should_compute_output(3)};
   const bool record = torch::autograd::compute_requires_grad(gy, x, gain);
+  // Held, it is not written over.
+  const auto kept = record ? gy : at::Tensor();
   BatchNormGradients found;
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    found = record ? batch_norm_backward(gy, x, gain, normalisation_, wanted, /*reuse=*/false)
-                   : batch_norm_backward(std::move(gy), x, gain, normalisation_, wanted, /*reuse=*/true);
+    found = batch_norm_backward(std::move(gy), x, gain, normalisation_, wanted, /*reuse=*/!record);
   }
-  if (record) record_batch_norm_backward(found, gy, x, gain, normalisation_, eps_);
+  if (record) record_batch_norm_backward(found, kept, x, gain, normalisation_, eps_);
   return {found.x, found.gain, found.shift, found.residual};
 }
 
