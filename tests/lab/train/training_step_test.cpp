@@ -1,0 +1,116 @@
+#include "train/training_step.h"
+#include "support/checks.h"
+
+#include <gtest/gtest.h>
+#include <sgdph/sgdph.h>
+#include <torch/torch.h>
+
+namespace sgdph::lab {
+namespace {
+
+using test::error_of;
+
+struct Setup {
+  explicit Setup(int64_t refresh_every = 1) {
+    torch::manual_seed(3);
+    ModelOptions options;
+    options.name = "resnet8";
+    options.width = 0.5;
+    model = make_model(options);
+    model->to(torch::kDouble);
+    Settings settings;
+    settings.refresh_every = refresh_every;
+    settings.shift_guard = false;
+    fill_optimizer_defaults(settings);
+    optimizer = make_optimizer(*model, settings);
+    images = torch::randn({16, 3, 8, 8}, torch::kDouble);
+    labels = torch::randint(0, 10, {16}, torch::kLong);
+  }
+  SGDPH& sgd_ph() const { return dynamic_cast<SGDPH&>(optimizer->base()); }
+  std::vector<at::Tensor> buffers() const {
+    std::vector<at::Tensor> copies;
+    for (const auto& buffer : model->buffers()) copies.push_back(buffer.clone());
+    return copies;
+  }
+
+  std::shared_ptr<ImageModel> model;
+  std::unique_ptr<TrainingOptimizer> optimizer;
+  at::Tensor images, labels;
+};
+
+at::Tensor plain_loss(Setup& setup, int64_t count) {
+  return torch::nn::functional::cross_entropy(
+      setup.model->forward(setup.images.narrow(0, 0, count)), setup.labels.narrow(0, 0, count));
+}
+
+TEST(BatchPart, IsAFractionOrANumber) {
+  EXPECT_EQ(batch_part_from_text("1"), 1);
+  EXPECT_EQ(batch_part_from_text("1/8"), 0.125);
+  EXPECT_EQ(batch_part_from_text("0.25"), 0.25);
+  EXPECT_EQ(batch_part_from_text("3/4"), 0.75);
+}
+
+TEST(BatchPart, OfNothingOrMoreThanAllIsRefusedWithTheValue) {
+  for (const auto* text : {"0", "2", "-1/8", "9/8", "1/0", "1/", "/8", "", "eighth", "1/8x", "nan", "0/0"}) {
+    EXPECT_NE(error_of([&] { batch_part_from_text(text); }).find("'" + std::string(text) + "'"), std::string::npos)
+        << text;
+  }
+}
+
+TEST(TrainingStep, TakesGradientsFromTheWholeBatchAndCurvatureFromItsFirstImages) {
+  Setup split;
+  const TrainingStep step(*split.model, *split.optimizer, 0.25);
+  step.clear_gradients();
+  step.backward(step.forward(split.images, split.labels));
+  split.optimizer->step();
+  ASSERT_EQ(split.sgd_ph().last_step().blocks_refreshed.size(), 1);
+  const auto estimate = split.sgd_ph().last_step().blocks_refreshed[0].estimate;
+
+  Setup plain;
+  const auto block = plain.model->named_parameters()[split.sgd_ph().last_step().blocks_refreshed[0].name];
+  const auto loss = plain_loss(plain, 4);
+  const auto gradient = torch::autograd::grad({loss}, {block}, {}, true, true)[0];
+  const auto row_sum = torch::autograd::grad({gradient.sum()}, {block})[0];
+  EXPECT_TRUE(torch::allclose(estimate, row_sum, 1e-10, 1e-12));
+
+  Setup whole;
+  plain_loss(whole, 16).backward();
+  const auto expected = whole.model->parameters();
+  const auto found = split.model->parameters();
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(torch::equal(found[i].grad(), expected[i].grad())) << i;
+}
+
+TEST(TrainingStep, LeavesRunningStatisticsToTheWholeBatch) {
+  Setup split;
+  const TrainingStep step(*split.model, *split.optimizer, 0.25);
+  step.backward(step.forward(split.images, split.labels));
+  Setup whole;
+  plain_loss(whole, 16);
+  const auto found = split.buffers();
+  const auto expected = whole.buffers();
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(torch::equal(found[i], expected[i])) << i;
+}
+
+TEST(TrainingStep, MeasuresOnlyWhenARefreshIsDue) {
+  Setup setup(/*refresh_every=*/3);
+  const TrainingStep step(*setup.model, *setup.optimizer, 0.5);
+  std::string refreshed;
+  for (int i = 0; i < 6; ++i) {
+    step.clear_gradients();
+    step.backward(step.forward(setup.images, setup.labels));
+    setup.optimizer->step();
+    refreshed += setup.sgd_ph().last_step().blocks_refreshed.empty() ? '.' : 'x';
+  }
+  EXPECT_EQ(refreshed, "x..x..");
+}
+
+TEST(TrainingStep, TakesAtLeastTwoImagesAndNoMoreThanThereAre) {
+  Setup setup;
+  const TrainingStep step(*setup.model, *setup.optimizer, 0.01);
+  step.backward(step.forward(setup.images, setup.labels));
+  EXPECT_TRUE(setup.optimizer->step());
+  EXPECT_EQ(setup.sgd_ph().last_step().blocks_refreshed.size(), 1);
+}
+
+}  // namespace
+}  // namespace sgdph::lab
