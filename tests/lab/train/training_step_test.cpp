@@ -10,8 +10,8 @@ namespace {
 
 using test::error_of;
 
-struct Setup {
-  explicit Setup(int64_t refresh_every = 1) {
+struct Task {
+  explicit Task(int64_t refresh_every = 1) {
     torch::manual_seed(3);
     ModelOptions options;
     options.name = "resnet8";
@@ -38,9 +38,9 @@ struct Setup {
   at::Tensor images, labels;
 };
 
-at::Tensor plain_loss(Setup& setup, int64_t count) {
+at::Tensor plain_loss(Task& task, int64_t count) {
   return torch::nn::functional::cross_entropy(
-      setup.model->forward(setup.images.narrow(0, 0, count)), setup.labels.narrow(0, 0, count));
+      task.model->forward(task.images.narrow(0, 0, count)), task.labels.narrow(0, 0, count));
 }
 
 TEST(BatchPart, IsAFractionOrANumber) {
@@ -58,7 +58,7 @@ TEST(BatchPart, OfNothingOrMoreThanAllIsRefusedWithTheValue) {
 }
 
 TEST(TrainingStep, TakesGradientsFromTheWholeBatchAndCurvatureFromItsFirstImages) {
-  Setup split;
+  Task split;
   const TrainingStep step(*split.model, *split.optimizer, 0.25);
   step.clear_gradients();
   step.backward(step.forward(split.images, split.labels));
@@ -66,14 +66,14 @@ TEST(TrainingStep, TakesGradientsFromTheWholeBatchAndCurvatureFromItsFirstImages
   ASSERT_EQ(split.sgd_ph().last_step().blocks_refreshed.size(), 1);
   const auto estimate = split.sgd_ph().last_step().blocks_refreshed[0].estimate;
 
-  Setup plain;
+  Task plain;
   const auto block = plain.model->named_parameters()[split.sgd_ph().last_step().blocks_refreshed[0].name];
   const auto loss = plain_loss(plain, 4);
   const auto gradient = torch::autograd::grad({loss}, {block}, {}, true, true)[0];
   const auto row_sum = torch::autograd::grad({gradient.sum()}, {block})[0];
   EXPECT_TRUE(torch::allclose(estimate, row_sum, 1e-10, 1e-12));
 
-  Setup whole;
+  Task whole;
   plain_loss(whole, 16).backward();
   const auto expected = whole.model->parameters();
   const auto found = split.model->parameters();
@@ -81,10 +81,10 @@ TEST(TrainingStep, TakesGradientsFromTheWholeBatchAndCurvatureFromItsFirstImages
 }
 
 TEST(TrainingStep, LeavesRunningStatisticsToTheWholeBatch) {
-  Setup split;
+  Task split;
   const TrainingStep step(*split.model, *split.optimizer, 0.25);
   step.backward(step.forward(split.images, split.labels));
-  Setup whole;
+  Task whole;
   plain_loss(whole, 16);
   const auto found = split.buffers();
   const auto expected = whole.buffers();
@@ -92,24 +92,24 @@ TEST(TrainingStep, LeavesRunningStatisticsToTheWholeBatch) {
 }
 
 TEST(TrainingStep, MeasuresOnlyWhenARefreshIsDue) {
-  Setup setup(/*refresh_every=*/3);
-  const TrainingStep step(*setup.model, *setup.optimizer, 0.5);
+  Task task(/*refresh_every=*/3);
+  const TrainingStep step(*task.model, *task.optimizer, 0.5);
   std::string refreshed;
   for (int i = 0; i < 6; ++i) {
     step.clear_gradients();
-    step.backward(step.forward(setup.images, setup.labels));
-    setup.optimizer->step();
-    refreshed += setup.sgd_ph().last_step().blocks_refreshed.empty() ? '.' : 'x';
+    step.backward(step.forward(task.images, task.labels));
+    task.optimizer->step();
+    refreshed += task.sgd_ph().last_step().blocks_refreshed.empty() ? '.' : 'x';
   }
   EXPECT_EQ(refreshed, "x..x..");
 }
 
 TEST(TrainingStep, TakesAtLeastTwoImagesAndNoMoreThanThereAre) {
-  Setup setup;
-  const TrainingStep step(*setup.model, *setup.optimizer, 0.01);
-  step.backward(step.forward(setup.images, setup.labels));
-  EXPECT_TRUE(setup.optimizer->step());
-  EXPECT_EQ(setup.sgd_ph().last_step().blocks_refreshed.size(), 1);
+  Task task;
+  const TrainingStep step(*task.model, *task.optimizer, 0.01);
+  step.backward(step.forward(task.images, task.labels));
+  EXPECT_TRUE(task.optimizer->step());
+  EXPECT_EQ(task.sgd_ph().last_step().blocks_refreshed.size(), 1);
 }
 
 }  // namespace
