@@ -104,11 +104,12 @@ SGDPH_INLINE double sum(const Double8& values) {
   return ((low[0] + low[1]) + (low[2] + low[3])) + ((high[0] + high[1]) + (high[2] + high[3]));
 }
 
-/// Zero in all but the first `count` lanes.
+/// Zero in all but the first `count` lanes. (Lanes are picked in memory: GCC 12's bounds check miscompiles a vector's
+/// subscript that is not a constant.)
 SGDPH_INLINE Double8 first(const Double8& values, int count) {
   if (count == kLanes) return values;
   Double8 kept{};
-  for (int i = 0; i < count; ++i) (i < 4 ? kept.low : kept.high)[i % 4] = (i < 4 ? values.low : values.high)[i % 4];
+  std::memcpy(&kept, &values, static_cast<size_t>(count) * sizeof(double));
   return kept;
 }
 
@@ -137,17 +138,18 @@ SGDPH_INLINE uint8_t passed(const Float8& values) {
 #ifdef SGDPH_AVX2
   return static_cast<uint8_t>(~_mm256_movemask_ps(reinterpret_cast<__m256>(stopped)));
 #else
+  int32_t lanes[kLanes];
+  std::memcpy(lanes, &stopped, sizeof(lanes));
   unsigned bits = 0;
-  for (int i = 0; i < kLanes; ++i) bits |= (stopped[i] == 0 ? 1U : 0U) << i;
+  for (int i = 0; i < kLanes; ++i) bits |= (lanes[i] == 0 ? 1U : 0U) << i;
   return static_cast<uint8_t>(bits);
 #endif
 }
 SGDPH_INLINE uint8_t passed(const Double8& values) {
+  double lanes[kLanes];
+  std::memcpy(lanes, &values, sizeof(lanes));
   unsigned bits = 0;
-  for (int i = 0; i < 4; ++i) {
-    bits |= (values.low[i] <= 0 ? 0U : 1U) << i;
-    bits |= (values.high[i] <= 0 ? 0U : 1U) << (i + 4);
-  }
+  for (int i = 0; i < kLanes; ++i) bits |= (lanes[i] <= 0 ? 0U : 1U) << i;
   return static_cast<uint8_t>(bits);
 }
 

@@ -36,7 +36,7 @@ void expect_same_state(const torch::nn::Module& ours, const torch::nn::Module& s
     EXPECT_TRUE(same_bits(ours.named_parameters()[item.key()], item.value())) << item.key();
   }
   for (const auto& item : stock.named_buffers()) {
-    const auto& buffer = ours.named_buffers()[item.key()];
+    const auto buffer = ours.named_buffers()[item.key()];
     EXPECT_LE(relative_difference(buffer, item.value()), 1e-12) << item.key();
     EXPECT_EQ(buffer.scalar_type(), item.value().scalar_type()) << item.key();
   }
