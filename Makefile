@@ -45,8 +45,9 @@ format:  ## format the sources in place
 lint:  ## check the format, and run clang-tidy
 	@scripts/install-deps.sh lint test
 	@git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run --Werror
-	@cmake --preset release -Wno-dev >/dev/null
-	@git ls-files 'src/*.cpp' | xargs -P 2 -n 1 clang-tidy --quiet --extra-arg=-std=c++17 -p build/release
+	@cmake --preset lint -Wno-dev >/dev/null
+	@sed -n 's/^  "file": "\(.*\)",*$$/\1/p' build/lint/compile_commands.json \
+	  | xargs -P 2 -n 1 clang-tidy --quiet --extra-arg=-std=c++17 --checks=-bugprone-suspicious-include -p build/lint
 
 install:  ## install library and command to PREFIX (default /usr/local)
 	@scripts/install-deps.sh lab

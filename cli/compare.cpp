@@ -22,12 +22,6 @@ struct CompareCommand {
   std::string format = "text";
 };
 
-const std::map<std::string, lab::TableFormat> kFormats{
-    {"text", lab::TableFormat::Text},
-    {"markdown", lab::TableFormat::Markdown},
-    {"csv", lab::TableFormat::Csv},
-    {"json", lab::TableFormat::Json}};
-
 std::vector<std::string> chosen_optimizers(const std::string& text) {
   if (text == "all") return lab::optimizer_names();
   std::vector<std::string> chosen;
@@ -74,7 +68,7 @@ int run(const CompareCommand& command) {
                                                   : command.output_dir;
   const auto result = lab::run_comparison(options);
   const auto plan = lab::plan_comparison(options);
-  fmt::print("{}", lab::render(lab::summarise({plan.begin(), plan.end()}), kFormats.at(command.format)));
+  fmt::print("{}", lab::render(lab::summarise({plan.begin(), plan.end()}), lab::table_formats().at(command.format)));
   if (command.format == "text") {
     fmt::print("* best mean of the last epoch; also in {}/summary.md, .csv, .json\n", options.output_dir.string());
   }
@@ -100,7 +94,7 @@ Action setup_compare(CLI::App& app) {
       ->type_name("DIR")
       ->group(group);
   app.add_option("--format", command->format, "how to print the table; all four are written to the folder")
-      ->check(CLI::IsMember(kFormats).description(""))
+      ->check(CLI::IsMember(lab::table_formats()).description(""))
       ->default_str("text")
       ->type_name("{text,markdown,csv,json}")
       ->group(group);

@@ -25,12 +25,6 @@ void each_command(
   }
 }
 
-std::vector<std::string> command_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const auto* command : commands_of(app)) names.push_back(command->get_name());
-  return names;
-}
-
 std::vector<std::string> words_of(const CLI::App& app) {
   auto words = command_names(app);
   for (const auto& option : options_of(app)) {

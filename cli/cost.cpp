@@ -38,12 +38,6 @@ struct CostCommand {
   CLI::Option* batch_sizes_given = nullptr;
 };
 
-const std::map<std::string, lab::TableFormat> kFormats{
-    {"text", lab::TableFormat::Text},
-    {"markdown", lab::TableFormat::Markdown},
-    {"csv", lab::TableFormat::Csv},
-    {"json", lab::TableFormat::Json}};
-
 template <class T>
 void add_once(std::vector<T>& list, const T& value, const char* option) {
   if (std::find(list.begin(), list.end(), value) != list.end()) lab::fail("{}: {} is given twice", option, value);
@@ -62,7 +56,7 @@ std::vector<int64_t> batch_sizes_of(const std::string& text) {
   return sizes;
 }
 
-lab::CostOptions options_of(const CostCommand& command) {
+lab::CostOptions cost_options(const CostCommand& command) {
   lab::CostOptions options;
   options.engines = lab::engines_from_text(command.engines);
   for (const auto& model : CLI::detail::split(command.models, ',')) add_once(options.models, model, "--model");
@@ -80,12 +74,12 @@ lab::CostOptions options_of(const CostCommand& command) {
 
 int run(const CostCommand& command) {
   if (!command.task.empty()) return lab::run_task(command.task);
-  const auto options = options_of(command);
+  const auto options = cost_options(command);
   if (!command.output_dir.empty()) lab::make_writable_folder(command.output_dir);
   const auto [report, stopped] = lab::measure_cost(options);
   if (!report.rows.empty()) {
     if (!command.output_dir.empty()) lab::write_cost_report(report, command.output_dir, command.positions);
-    fmt::print("{}", lab::render(report, kFormats.at(command.format), command.positions));
+    fmt::print("{}", lab::render(report, lab::table_formats().at(command.format), command.positions));
   }
   if (stopped) fmt::print(stderr, "sgdph: stopped; the figures are those measured until then\n");
   return stopped ? lab::kInterrupted : 0;
@@ -136,7 +130,7 @@ Action setup_cost(CLI::App& app) {
   app.add_option("--output-dir", c.output_dir, "write cost.json, .md, .csv and .svg there; by default nothing")
       ->type_name("DIR");
   app.add_option("--format", c.format, "how to print the table")
-      ->check(CLI::IsMember(kFormats).description(""))
+      ->check(CLI::IsMember(lab::table_formats()).description(""))
       ->default_str("text")
       ->type_name("{text,markdown,csv,json}");
   app.add_option("--task", c.task, "a measurement of the program itself")->group("");

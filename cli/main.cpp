@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "base/terminal.h"
+#include "option_values.h"
 
 #include <c10/util/Exception.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -37,14 +38,6 @@ std::vector<std::string> option_names(const CLI::App& app) {
 const CLI::App& chosen(const CLI::App& app) {
   for (const auto* command : app.get_subcommands()) return chosen(*command);
   return app;
-}
-
-std::vector<std::string> command_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const auto* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  return names;
 }
 
 /// One line for a command line that does not parse.

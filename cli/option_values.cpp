@@ -61,4 +61,10 @@ std::vector<const CLI::App*> commands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* command : commands_of(app)) names.push_back(command->get_name());
+  return names;
+}
+
 }  // namespace sgdph::cli

@@ -23,5 +23,6 @@ struct OptionText {
 /// The options of a command in order; the help option is left out.
 std::vector<OptionText> options_of(const CLI::App& app);
 std::vector<const CLI::App*> commands_of(const CLI::App& app);
+std::vector<std::string> command_names(const CLI::App& app);
 
 }  // namespace sgdph::cli

@@ -12,7 +12,7 @@ namespace {
 /// The lower bound of |B| with rebound "constant".
 constexpr double kBound = 0.01;
 
-struct Progress final : public detail::Fields {
+struct ApolloProgress final : public detail::Fields {
   std::vector<double> base_lrs;
   void visit(detail::FieldVisitor& visitor) override { visitor("base_lrs", base_lrs); }
 };
@@ -135,19 +135,19 @@ std::unique_ptr<torch::optim::OptimizerParamState> Apollo::make_state() const {
 }
 
 std::unique_ptr<detail::Fields> Apollo::progress() const {
-  auto progress = std::make_unique<Progress>();
+  auto progress = std::make_unique<ApolloProgress>();
   progress->base_lrs = base_lrs_;
   return progress;
 }
 
 void Apollo::check_progress(const detail::Fields& fields) const {
   TORCH_CHECK(
-      dynamic_cast<const Progress&>(fields).base_lrs.size() == param_groups_.size(),
+      dynamic_cast<const ApolloProgress&>(fields).base_lrs.size() == param_groups_.size(),
       "Apollo: the archive's base learning rates do not fit this optimizer's groups");
 }
 
 void Apollo::set_progress(detail::Fields& fields) {
-  base_lrs_ = dynamic_cast<Progress&>(fields).base_lrs;
+  base_lrs_ = dynamic_cast<ApolloProgress&>(fields).base_lrs;
 }
 
 }  // namespace sgdph

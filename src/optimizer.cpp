@@ -18,7 +18,7 @@ using torch::optim::OptimizerOptions;
 using torch::optim::OptimizerParamGroup;
 using torch::optim::OptimizerParamState;
 
-constexpr int64_t kArchiveFormat = 1;
+constexpr int64_t kOptimizerFormat = 1;
 
 const detail::CheckedOptions& checked(const OptimizerOptions& options) {
   return dynamic_cast<const detail::CheckedOptions&>(options);
@@ -162,7 +162,7 @@ void OptimizerBase::erase_state(const at::Tensor& parameter) {
 }
 
 void OptimizerBase::save(torch::serialize::OutputArchive& archive) const {
-  archive.write("sgdph_format", c10::IValue(kArchiveFormat));
+  archive.write("sgdph_format", c10::IValue(kOptimizerFormat));
   archive.write("sgdph_optimizer", c10::IValue(name_));
   write_archive(archive, "defaults", checked(*defaults_));
   if (const auto shared = progress()) write_archive(archive, "progress", *shared);
@@ -193,8 +193,8 @@ void OptimizerBase::load(torch::serialize::InputArchive& archive) {
   const auto format = read_count(archive, "sgdph_format", name_);
   TORCH_CHECK(format >= 1, name_, ": the archive has format ", format, ", which does not exist; the file is damaged");
   TORCH_CHECK(
-      format <= kArchiveFormat, name_, ": the archive has format ", format, ", this version of sgdph reads up to ",
-      kArchiveFormat, "; use a newer sgdph");
+      format <= kOptimizerFormat, name_, ": the archive has format ", format, ", this version of sgdph reads up to ",
+      kOptimizerFormat, "; use a newer sgdph");
 
   // Everything is read and checked before anything is changed.
   std::unique_ptr<OptimizerOptions> defaults = defaults_->clone();

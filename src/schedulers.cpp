@@ -8,11 +8,11 @@
 namespace sgdph {
 namespace {
 
-constexpr int64_t kArchiveFormat = 1;
+constexpr int64_t kSchedulerFormat = 1;
 constexpr double kPi = 3.14159265358979323846;
 
 /// What a scheduler's archive holds besides its shape.
-struct Progress final : public detail::Fields {
+struct SchedulerProgress final : public detail::Fields {
   int64_t steps = 0;
   Warmup warmup;
   std::vector<double> base_lrs;
@@ -80,9 +80,9 @@ std::vector<double> Scheduler::get_lrs() {
 }
 
 void Scheduler::save(torch::serialize::OutputArchive& archive) const {
-  archive.write("sgdph_format", c10::IValue(kArchiveFormat));
+  archive.write("sgdph_format", c10::IValue(kSchedulerFormat));
   archive.write("sgdph_scheduler", c10::IValue(std::string(shape_->name())));
-  Progress progress;
+  SchedulerProgress progress;
   progress.steps = steps();
   progress.warmup = warmup_;
   progress.base_lrs = base_lrs_;
@@ -100,9 +100,9 @@ void Scheduler::load(torch::serialize::InputArchive& archive) {
       name.toStringRef() == shape_->name(), shape_->name(), ": the archive holds the scheduler ", name.toStringRef());
   c10::IValue format;
   TORCH_CHECK(
-      archive.try_read("sgdph_format", format) && format.isInt() && format.toInt() <= kArchiveFormat, shape_->name(),
-      ": the archive is of a newer version of sgdph; this one reads format ", kArchiveFormat);
-  Progress progress;
+      archive.try_read("sgdph_format", format) && format.isInt() && format.toInt() <= kSchedulerFormat, shape_->name(),
+      ": the archive is of a newer version of sgdph; this one reads format ", kSchedulerFormat);
+  SchedulerProgress progress;
   progress.load(archive);
   auto shape = shape_->clone();
   shape->load(archive);

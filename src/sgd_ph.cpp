@@ -23,7 +23,7 @@ std::vector<at::Tensor> parameters_of(const torch::nn::Module& module) {
   return parameters;
 }
 
-struct Progress final : public detail::Fields {
+struct SgdPhProgress final : public detail::Fields {
   int64_t step = 0;
   int64_t turns = 0;
   int64_t cursor = 0;
@@ -209,7 +209,7 @@ std::unique_ptr<torch::optim::OptimizerParamState> SGDPH::make_state() const {
 }
 
 std::unique_ptr<detail::Fields> SGDPH::progress() const {
-  auto progress = std::make_unique<Progress>();
+  auto progress = std::make_unique<SgdPhProgress>();
   progress->step = step_;
   progress->turns = rotation_.turns;
   progress->cursor = static_cast<int64_t>(rotation_.cursor);
@@ -227,14 +227,14 @@ std::unique_ptr<detail::Fields> SGDPH::progress() const {
 }
 
 void SGDPH::check_progress(const detail::Fields& fields) const {
-  const auto& progress = dynamic_cast<const Progress&>(fields);
+  const auto& progress = dynamic_cast<const SgdPhProgress&>(fields);
   TORCH_CHECK(
       progress.step >= 0 && progress.turns >= 0 && progress.cursor >= 0 && progress.candidates.size() == slots_.size(),
       "SGDPH: the archive's step count or partition does not fit this optimizer");
 }
 
 void SGDPH::set_progress(detail::Fields& fields) {
-  const auto& progress = dynamic_cast<const Progress&>(fields);
+  const auto& progress = dynamic_cast<const SgdPhProgress&>(fields);
   step_ = progress.step;
   rotation_ = {progress.turns, static_cast<size_t>(progress.cursor)};
   by_module_ = progress.by_module;

@@ -32,14 +32,14 @@ ModelOptions Workload::model_options(Kernels kernels) const {
   return options;
 }
 
-Batch::Batch(const Workload& workload) {
+TimedBatch::TimedBatch(const Workload& workload) {
   torch::manual_seed(static_cast<uint64_t>(workload.seed));
   const auto size = workload.image_size();
   images = at::randn({workload.batch_size, 3, size, size});
   labels = at::randint(workload.model_options(Kernels::Fast).classes, {workload.batch_size}, at::kLong);
 }
 
-EngineRun::EngineRun(Engine engine, const Workload& workload, Batch batch)
+EngineRun::EngineRun(Engine engine, const Workload& workload, TimedBatch batch)
     : engine_(std::move(engine)),
       batch_(std::move(batch)),
       model_(seeded_model(engine_, workload)),

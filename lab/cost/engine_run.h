@@ -27,8 +27,8 @@ struct Workload {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Workload, model, form, batch_size, seed)
 
 /// Random images and labels. All engines of a process share one.
-struct Batch {
-  explicit Batch(const Workload& workload);
+struct TimedBatch {
+  explicit TimedBatch(const Workload& workload);
   at::Tensor images, labels;
 };
 
@@ -36,7 +36,7 @@ struct Batch {
 /// brought about by steps that only pass the turn on, without gradients and at no cost worth mentioning.
 class EngineRun {
  public:
-  EngineRun(Engine engine, const Workload& workload, Batch batch);
+  EngineRun(Engine engine, const Workload& workload, TimedBatch batch);
 
   const Engine& engine() const { return engine_; }
   /// Names of the blocks in the network's order; empty if every step costs the same.
@@ -62,7 +62,7 @@ class EngineRun {
   void supply_curvature(const at::Tensor& row_sum);
 
   Engine engine_;
-  Batch batch_;
+  TimedBatch batch_;
   std::shared_ptr<ImageModel> model_;
   std::unique_ptr<TrainingOptimizer> optimizer_;
   TrainingStep step_;

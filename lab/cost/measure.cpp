@@ -120,7 +120,7 @@ Estimate EngineTimes::ratio() const {
 GroupTimes time_engines(
     const std::vector<Engine>& engines, const Workload& workload, const TimeLimit& limit,
     const ReportProgress& progress) {
-  const Batch batch(workload);
+  const TimedBatch batch(workload);
   std::vector<std::unique_ptr<EngineRun>> runs;
   for (const auto& engine : engines) runs.push_back(std::make_unique<EngineRun>(engine, workload, batch));
   // The cheapest turn warms up as well as any: what it leaves unseen is a small part of a step.

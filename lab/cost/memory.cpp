@@ -73,7 +73,7 @@ EngineMemory measure_memory(const Engine& engine, const Workload& workload, bool
   memory.resident_known = reset_peak_resident();
   const auto idle = resident_bytes();
   HeldBytesGuard guard;
-  EngineRun run(engine, workload, Batch(workload));
+  EngineRun run(engine, workload, TimedBatch(workload));
   // The first step makes gradients and state.
   run.prepare(run.positions() - 1);
   run.step();

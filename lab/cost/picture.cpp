@@ -158,7 +158,8 @@ std::string legend(const std::vector<std::string>& names, double y) {
   const auto width = static_cast<double>(kPanelsPerRow) * kPanelWidth / static_cast<double>(kLegendPerRow);
   for (size_t i = 0; i < names.size(); ++i) {
     const auto x = kLeft + width * static_cast<double>(i % kLegendPerRow);
-    const auto row = y + kLegendRow * static_cast<double>(i / kLegendPerRow);
+    const auto line = i / kLegendPerRow;
+    const auto row = y + kLegendRow * static_cast<double>(line);
     svg += line_between("line", x, row, x + 22, row, fmt::format(" stroke=\"{}\"", colour_of(names[i])));
     svg += text_at(x + 30, row + 4, "start", engine(names[i]).label);
   }
@@ -192,9 +193,11 @@ std::string cost_picture(const CostReport& report) {
       width, height, kStyle);
   svg += text_at(kLeft, 26, "start", "Time of a step relative to SGDM with the same layers", " class=\"title\"");
   for (size_t i = 0; i < models.size(); ++i) {
+    const auto column = i % kPanelsPerRow;
+    const auto line = i / kPanelsPerRow;
     const Panel panel(
-        kPanelWidth * static_cast<double>(i % kPanelsPerRow),
-        kTitle + kPanelHeight * static_cast<double>(i / kPanelsPerRow), ratio_axis(rows), batch_axis(sizes), sizes);
+        kPanelWidth * static_cast<double>(column), kTitle + kPanelHeight * static_cast<double>(line), ratio_axis(rows),
+        batch_axis(sizes), sizes);
     svg += panel.frame(models[i]);
     for (const auto& name : names) {
       std::vector<const CostRow*> curve;

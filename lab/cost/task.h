@@ -26,7 +26,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CostTask, kind, engines, workload, limit, eve
 /// the exit code.
 int run_task(const std::string& json);
 
-struct TaskEnd {
+struct TaskEnd {          // NOLINT(bugprone-exception-escape): the library's json moves without throwing
   nlohmann::json result;  ///< null if there is none
   std::string error;
 };

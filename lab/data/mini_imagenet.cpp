@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kClasses = 100;
+constexpr size_t kMiniClasses = 100;
 constexpr size_t kTrain = 500;
 constexpr size_t kTest = 100;
 
@@ -30,8 +30,8 @@ std::unique_ptr<Dataset> open_mini_imagenet(const fs::path& folder, bool train) 
       names_of_class[image.label].push_back(std::move(image.filename));
     }
   }
-  if (names_of_class.size() != kClasses) {
-    fail("the three lists in {} name {} classes instead of {}", folder.string(), names_of_class.size(), kClasses);
+  if (names_of_class.size() != kMiniClasses) {
+    fail("the three lists in {} name {} classes instead of {}", folder.string(), names_of_class.size(), kMiniClasses);
   }
   const auto images = folder / "images";
   if (!fs::is_directory(images)) fail("the folder {} is missing", images.string());

@@ -16,7 +16,7 @@
 namespace sgdph::lab {
 namespace {
 
-constexpr size_t kPiece = size_t{1} << 20;
+constexpr size_t kDigestPiece = size_t{1} << 20;
 
 const char* prefix(DigestKind kind) {
   return kind == DigestKind::Md5 ? "md5" : "sha256";
@@ -59,7 +59,7 @@ std::string file_digest(const std::filesystem::path& path, DigestKind kind) {
   std::ifstream in(path, std::ios::binary);
   if (!in) fail("cannot open {}: {}", path.string(), std::strerror(errno));
   Digest digest(kind);
-  std::vector<char> piece(kPiece);
+  std::vector<char> piece(kDigestPiece);
   while (in) {
     in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
     digest.update({piece.data(), static_cast<size_t>(in.gcount())});

@@ -7,7 +7,7 @@
 namespace sgdph::lab {
 namespace {
 
-constexpr int64_t kMegabyte = int64_t{1} << 20;
+constexpr int64_t kMebibyte = int64_t{1} << 20;
 
 Source cifar10() {
   Source source;
@@ -18,7 +18,7 @@ Source cifar10() {
   source.required = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                      "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
   source.optional = {"batches.meta.txt", "readme.html"};
-  source.max_bytes = 256 * kMegabyte;
+  source.max_bytes = 256 * kMebibyte;
   source.train_images = 50000;
   source.test_images = 10000;
   return source;
@@ -32,7 +32,7 @@ Source cifar100() {
   source.folder = "cifar-100-binary";
   source.required = {"train.bin", "test.bin"};
   source.optional = {"fine_label_names.txt", "coarse_label_names.txt"};
-  source.max_bytes = 256 * kMegabyte;
+  source.max_bytes = 256 * kMebibyte;
   source.train_images = 50000;
   source.test_images = 10000;
   return source;

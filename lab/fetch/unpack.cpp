@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kPiece = size_t{1} << 18;
+constexpr size_t kArchivePiece = size_t{1} << 18;
 
 struct ArchiveDeleter {
   void operator()(archive* reader) const { archive_read_free(reader); }
@@ -62,7 +62,11 @@ class OutputFile {
 class Unpacker {
  public:
   Unpacker(const fs::path& archive, const fs::path& target, const UnpackOptions& options)
-      : name_(archive.string()), target_(target), options_(options), reader_(archive_read_new()), piece_(kPiece) {
+      : name_(archive.string()),
+        target_(target),
+        options_(options),
+        reader_(archive_read_new()),
+        piece_(kArchivePiece) {
     if (!reader_) throw std::bad_alloc();
     auto* reader = reader_.get();
     // Named one by one: "all" would include filters that run programs.
@@ -75,7 +79,7 @@ class Unpacker {
     // Without it the bytes after the end mark of a tar are not read, and a missing tail of the compressed stream not
     // seen.
     archive_read_set_option(reader, "tar", "read_concatenated_archives", "1");
-    if (archive_read_open_filename(reader, name_.c_str(), kPiece) != ARCHIVE_OK) damaged();
+    if (archive_read_open_filename(reader, name_.c_str(), kArchivePiece) != ARCHIVE_OK) damaged();
   }
 
   void run() {

@@ -42,7 +42,7 @@ struct CheckpointHeader {
 /// Reads and checks all but the sections' checksums; a UserError begins with `where`.
 CheckpointHeader parse_checkpoint_header(std::string_view bytes, const std::string& where);
 
-struct CheckpointFile {
+struct CheckpointFile {  // NOLINT(bugprone-exception-escape): the library's json moves without throwing
   nlohmann::json meta;
   std::map<std::string, std::string> sections;
   /// A UserError if there is none of that name.

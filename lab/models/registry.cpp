@@ -94,7 +94,7 @@ std::shared_ptr<ImageModel> make_model(const ModelOptions& options) {
       fail("model {} has the CIFAR form only; use that form, or resnet18 in ImageNet form", options.name);
     }
     auto model = entry.build(options);
-    if (options.kernels == Kernels::Fast) nn::to_channels_last(*model);
+    if (options.kernels == Kernels::Fast) sgdph::nn::to_channels_last(*model);
     return model;
   }
   return nullptr;  // not reached: check_name refuses every other name

@@ -1,7 +1,6 @@
 #include "study/summary.h"
 
 #include "config/optimizer_table.h"
-#include "study/table.h"
 
 #include <fmt/format.h>
 
@@ -65,7 +64,7 @@ Table readable(const std::vector<SummaryRow>& rows, bool markdown) {
   for (const auto& row : rows) {
     const bool any = row.top1.count > 0;
     auto accuracy = accuracy_text(row.top1);
-    if (row.best) accuracy = markdown ? "**" + accuracy + "**" : accuracy + " *";
+    if (row.best) accuracy = fmt::format(markdown ? "**{}**" : "{} *", accuracy);
     table.rows.push_back(
         {row.label, accuracy, accuracy_text(row.best_top1), any ? fmt::format("{:.1f} s", row.seconds) : "-",
          ratio_text(row.relative_seconds), any ? fmt::format("{:.0f} MB", row.memory / 1e6) : "-",

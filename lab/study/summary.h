@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "study/run_record.h"
+#include "study/table.h"
 
 namespace sgdph::lab {
 
@@ -42,7 +43,6 @@ struct PlannedRun {
 /// One row for each optimizer in the order of the plan.
 std::vector<SummaryRow> summarise(const std::vector<PlannedRun>& plan);
 
-enum class TableFormat { Text, Markdown, Csv, Json };
 std::string render(const std::vector<SummaryRow>& rows, TableFormat format);
 
 }  // namespace sgdph::lab

@@ -63,4 +63,13 @@ std::string csv_table(const Table& table) {
   return text;
 }
 
+const std::map<std::string, TableFormat>& table_formats() {
+  static const std::map<std::string, TableFormat> formats{
+      {"text", TableFormat::Text},
+      {"markdown", TableFormat::Markdown},
+      {"csv", TableFormat::Csv},
+      {"json", TableFormat::Json}};
+  return formats;
+}
+
 }  // namespace sgdph::lab

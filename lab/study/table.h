@@ -1,9 +1,14 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 namespace sgdph::lab {
+
+enum class TableFormat { Text, Markdown, Csv, Json };
+/// The formats by the names a command takes.
+const std::map<std::string, TableFormat>& table_formats();
 
 struct Table {
   std::vector<std::string> columns;

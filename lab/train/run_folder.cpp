@@ -148,7 +148,7 @@ std::optional<CheckpointFile> RunFolder::newest_checkpoint() const {
 
 fs::path RunFolder::add_checkpoint(
     int64_t step, const nlohmann::json& meta, const CheckpointSections& sections, int64_t keep) const {
-  const auto path = path_ / fmt::format("{}{:09}.ckpt", kPrefix, step);
+  auto path = path_ / fmt::format("{}{:09}.ckpt", kPrefix, step);
   write_checkpoint(path, meta, sections);
   const auto all = checkpoints_in(path_);
   for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) fs::remove(all[i]);

@@ -74,7 +74,7 @@ TEST(PublishedProduct, EqualsTheProductOfTheBlockAlone) {
 
 TEST(EngineRun, MakesAnyBlockDueAndOnlyThat) {
   for (const auto* name : {"sgd-ph", "published", "sgd-ph-1/8-every-4"}) {
-    EngineRun run(engine(name), small(), Batch(small()));
+    EngineRun run(engine(name), small(), TimedBatch(small()));
     ASSERT_GT(run.positions(), 10) << name;
     for (const int64_t position : {3L, 3L, 0L, run.positions() - 1, 7L}) {
       run.prepare(position);
@@ -82,17 +82,17 @@ TEST(EngineRun, MakesAnyBlockDueAndOnlyThat) {
       ASSERT_EQ(run.last_refreshed(), run.blocks()[static_cast<size_t>(position)]) << name;
     }
   }
-  EngineRun seldom(engine("sgd-ph-1/8-every-4"), small(), Batch(small()));
+  EngineRun seldom(engine("sgd-ph-1/8-every-4"), small(), TimedBatch(small()));
   seldom.prepare(kNothingDue);
   seldom.step();
   EXPECT_EQ(seldom.last_refreshed(), "");
-  EXPECT_TRUE(EngineRun(engine("adam"), small(), Batch(small())).blocks().empty());
+  EXPECT_TRUE(EngineRun(engine("adam"), small(), TimedBatch(small())).blocks().empty());
 }
 
 TEST(EngineRun, ThePublishedWayTakesTheStepsOfOurs) {
   auto stock = engine("sgd-ph-stock");
-  EngineRun ours(stock, small(), Batch(small()));
-  EngineRun published(engine("published"), small(), Batch(small()));
+  EngineRun ours(stock, small(), TimedBatch(small()));
+  EngineRun published(engine("published"), small(), TimedBatch(small()));
   for (int64_t position = 0; position < 3; ++position) {
     for (auto* run : {&ours, &published}) {
       run->prepare(position);
