@@ -31,12 +31,14 @@ fuzz:  ## feed RUNS random inputs (default 20000) to each reader of files, under
 	@scripts/install-deps.sh fuzz
 	@tests/fuzz/run.sh $(RUNS) build/fuzz
 
-bench:  ## speed of the data pipelines, and of a training step against LibTorch and Python
+bench:  ## speed of data pipelines and kernels, of a step against LibTorch and Python, and the cost of every optimizer
 	@scripts/install-deps.sh bench
 	@cmake --preset release -DSGDPH_BUILD_BENCHMARKS=ON -Wno-dev >/dev/null
-	@$(BUILD) release --target sgdph_loader_bench sgdph_train_step_bench
+	@$(BUILD) release --target sgdph_loader_bench sgdph_train_step_bench sgdph_kernels_bench sgdph_cli
 	@build/release/bench/sgdph_loader_bench
 	@build/release/bench/sgdph_train_step_bench /usr/bin/python3 bench/train_step.py
+	@build/release/bench/sgdph_kernels_bench
+	@build/release/cli/sgdph cost
 
 format:  ## format the sources in place
 	@scripts/install-deps.sh lint
@@ -45,9 +47,9 @@ format:  ## format the sources in place
 lint:  ## check the format, and run clang-tidy
 	@scripts/install-deps.sh lint test
 	@git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run --Werror
-	@cmake --preset lint -Wno-dev >/dev/null
-	@sed -n 's/^  "file": "\(.*\)",*$$/\1/p' build/lint/compile_commands.json \
-	  | xargs -P 2 -n 1 clang-tidy --quiet --extra-arg=-std=c++17 --checks=-bugprone-suspicious-include -p build/lint
+	@cmake --preset release -Wno-dev >/dev/null
+	@sed -n 's/^  "file": "\(.*\)",*$$/\1/p' build/release/compile_commands.json \
+	  | xargs -P 2 -n 1 clang-tidy --quiet --extra-arg=-std=c++17 --checks=-bugprone-suspicious-include -p build/release
 
 install:  ## install library and command to PREFIX (default /usr/local)
 	@scripts/install-deps.sh lab

@@ -58,6 +58,7 @@ class Bare {
     labels_ = torch::randint(10, {8 * scale.batch}, torch::kLong);
     ModelOptions options;
     options.name = "resnet18";
+    options.kernels = Kernels::Stock;
     model_ = make_model(options);
     sgd_ = std::make_unique<torch::optim::SGD>(
         model_->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(5e-4));

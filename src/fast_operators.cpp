@@ -40,6 +40,12 @@ ThreeTensors batch_norm_backward(
   kernels::BatchNormGradients found;
   kernels::Normalisation normalisation;
   const auto gain = tensor_of(weight);
+  for (const auto& tensor : {gradient, input, gain}) {
+    // Below autograd a tangent would be lost silently.
+    TORCH_CHECK(
+        !tensor.defined() || !tensor._fw_grad(/*level=*/0).defined(),
+        "Trying to use forward AD with native_batch_norm_backward that does not support it.");
+  }
   const bool record = torch::autograd::compute_requires_grad(gradient, input, gain);
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -51,7 +57,8 @@ ThreeTensors batch_norm_backward(
         normalisation.mean = save_mean->to(at::kDouble);
         normalisation.invstd = save_invstd->to(at::kDouble);
       } else {
-        normalisation.mean = running_mean->to(at::kDouble);
+        // A copy: the statistics may move on before the second derivative.
+        normalisation.mean = running_mean->to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
         normalisation.invstd = (running_var->to(at::kDouble) + eps).rsqrt();
       }
     }

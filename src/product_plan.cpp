@@ -6,6 +6,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -19,12 +20,21 @@ using torch::autograd::variable_list;
 
 struct ProductPlan::Shared {
   bool frees = false;
+  /// Freeing is for nodes this thread runs, one after the other; those of other devices have threads of their own.
+  std::thread::id thread = std::this_thread::get_id();
   /// A node that has run and whose buffers nobody needs.
   Node* done = nullptr;
 
   void free_done() {
     if (done != nullptr) done->release_variables();
     done = nullptr;
+  }
+  /// Called before a node runs.
+  void follow(Node* node, bool on_the_way) {
+    // A leaf may also run within another node (a checkpointed part of the network) and has nothing to free.
+    if (!frees || std::this_thread::get_id() != thread || node->num_outputs() == 0) return;
+    free_done();
+    if (!on_the_way) done = node;
   }
 };
 
@@ -36,9 +46,8 @@ class ProductPlan::Hook : public torch::autograd::FunctionPreHook {
       : shared_(std::move(shared)), node_(node), on_the_way_(on_the_way) {}
 
   variable_list operator()(const variable_list& gradients) override {
-    shared_->free_done();
+    shared_->follow(node_, on_the_way_);
     at::GradMode::set_enabled(on_the_way_);
-    if (!on_the_way_ && shared_->frees) shared_->done = node_;
     return gradients;
   }
   bool belongs_to(const Shared* shared) const { return shared_.get() == shared; }
@@ -53,6 +62,7 @@ ProductPlan::ProductPlan(const at::Tensor& loss, const std::vector<at::Tensor>& 
     : shared_(std::make_shared<Shared>()) {
   shared_->frees = graph_is_ours;
   std::unordered_map<Node*, std::vector<Node*>> callers;
+  if (loss.grad_fn() == nullptr) return;  // the loss is a parameter itself
   nodes_.push_back(loss.grad_fn());
   callers[nodes_.front().get()];
   for (size_t i = 0; i < nodes_.size(); ++i) {

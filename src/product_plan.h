@@ -20,7 +20,7 @@ class Plannable {
 /// Prepares a loss's graph for the one backward pass from which products of a few parameters ("blocks") start. A
 /// product of block k needs the second derivatives of the nodes between loss and block only. While the plan lives, the
 /// other nodes (of earlier layers, of other branches) are run without recording, and, if the graph is ours, their
-/// buffers are freed at once; nodes on the way are told what they need to keep.
+/// buffers are freed when the next node starts; nodes on the way are told what they need to keep.
 class ProductPlan {
  public:
   ProductPlan(const at::Tensor& loss, const std::vector<at::Tensor>& blocks, bool graph_is_ours);

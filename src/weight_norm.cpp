@@ -1,5 +1,7 @@
 #include <sgdph/weight_norm.h>
 
+#include <sgdph/nn/functional.h>
+
 #include "detail/variant.h"
 
 #include <torch/nn/functional/conv.h>
@@ -12,8 +14,6 @@
 
 namespace sgdph {
 namespace {
-
-namespace nn = torch::nn;
 
 /// Norm of each output channel's weights.
 at::Tensor channel_norm(const at::Tensor& weight) {
@@ -40,28 +40,28 @@ void decompose(const at::Tensor& weight, at::Tensor& gain, at::Tensor& direction
 
 /// LibTorch's initial weight and bias of linear and convolution layers.
 void reset_plain(at::Tensor& weight, at::Tensor& bias) {
-  nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
+  torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
   if (!bias.defined()) return;
   const int64_t fan_in = weight.numel() / weight.size(0);
   const double bound = fan_in > 0 ? 1 / std::sqrt(static_cast<double>(fan_in)) : 0;
-  nn::init::uniform_(bias, -bound, bound);
+  torch::nn::init::uniform_(bias, -bound, bound);
 }
 
 }  // namespace
 
-WeightNormConv2dImpl::WeightNormConv2dImpl(const nn::Conv2dOptions& options_) : options(options_) {
+WeightNormConv2dImpl::WeightNormConv2dImpl(const torch::nn::Conv2dOptions& options_) : options(options_) {
   reset();
 }
 
-WeightNormConv2dImpl::WeightNormConv2dImpl(const nn::Conv2d& plain)
-    : options(
-          nn::Conv2dOptions(plain->options.in_channels(), plain->options.out_channels(), plain->options.kernel_size())
-              .stride(plain->options.stride())
-              .padding(plain->options.padding())
-              .dilation(plain->options.dilation())
-              .groups(plain->options.groups())
-              .bias(plain->options.bias())
-              .padding_mode(plain->options.padding_mode())) {
+WeightNormConv2dImpl::WeightNormConv2dImpl(const torch::nn::Conv2d& plain)
+    : options(torch::nn::Conv2dOptions(
+                  plain->options.in_channels(), plain->options.out_channels(), plain->options.kernel_size())
+                  .stride(plain->options.stride())
+                  .padding(plain->options.padding())
+                  .dilation(plain->options.dilation())
+                  .groups(plain->options.groups())
+                  .bias(plain->options.bias())
+                  .padding_mode(plain->options.padding_mode())) {
   reset();
   copy_from(plain->weight, plain->bias);
 }
@@ -99,10 +99,15 @@ at::Tensor WeightNormConv2dImpl::weight() const {
 }
 
 at::Tensor WeightNormConv2dImpl::forward(const at::Tensor& input) {
-  namespace F = nn::functional;
+  namespace F = torch::nn::functional;
   auto convolution =
       F::Conv2dFuncOptions().bias(bias).stride(options.stride()).dilation(options.dilation()).groups(options.groups());
   if (detail::get_if<torch::enumtype::kZeros>(&options.padding_mode())) {
+    const auto* padding = detail::get_if<torch::ExpandingArray<2>>(&options.padding());
+    if (padding != nullptr && input.dim() == 4) {
+      return sgdph::nn::functional::conv2d(
+          input, weight(), bias, {*options.stride(), **padding, *options.dilation(), options.groups()});
+    }
     return F::conv2d(input, weight(), convolution.padding(options.padding()));
   }
   // Pad by hand, last dimension first; "same" pads kernel - 1 times the dilation in all, the odd one at the end.
@@ -137,11 +142,11 @@ void WeightNormConv2dImpl::pretty_print(std::ostream& stream) const {
          << ", kernel_size=" << options.kernel_size() << ", stride=" << options.stride() << ")";
 }
 
-WeightNormLinearImpl::WeightNormLinearImpl(const nn::LinearOptions& options_) : options(options_) {
+WeightNormLinearImpl::WeightNormLinearImpl(const torch::nn::LinearOptions& options_) : options(options_) {
   reset();
 }
 
-WeightNormLinearImpl::WeightNormLinearImpl(const nn::Linear& plain) : options(plain->options) {
+WeightNormLinearImpl::WeightNormLinearImpl(const torch::nn::Linear& plain) : options(plain->options) {
   reset();
   copy_from(plain->weight, plain->bias);
 }

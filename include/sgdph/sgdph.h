@@ -1,10 +1,13 @@
 #pragma once
 
-/// Everything sgdph installs. A program that needs one optimizer only compiles faster with that header alone.
+/// All of sgdph but its layers, which are in <sgdph/nn.h>. A program that needs one optimizer only compiles faster with
+/// that header alone.
 
 #include <sgdph/adabelief.h>
 #include <sgdph/adahessian.h>
 #include <sgdph/apollo.h>
+#include <sgdph/fast_operators.h>
+#include <sgdph/frozen_statistics.h>
 #include <sgdph/schedulers.h>
 #include <sgdph/sgd_ph.h>
 #include <sgdph/version.h>

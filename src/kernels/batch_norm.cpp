@@ -117,7 +117,8 @@ at::Tensor batch_norm_forward(
     normalisation.invstd = channel_values(x);
     variance = channel_values(x);
   } else {
-    normalisation.mean = as_double(running_mean);
+    // A copy: the statistics may move on before the derivatives.
+    normalisation.mean = running_mean.detach().to(at::kDouble, /*non_blocking=*/false, /*copy=*/true).contiguous();
     normalisation.invstd = (as_double(running_var) + options.eps).rsqrt();
   }
   if (options.rectified && options.keep_mask) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/batch_norm_kernels.h"
-#include "kernels/vector.h"
+#include "kernels/vector_mask.h"
 
 #include <ATen/Parallel.h>
 

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/utils.h>
 
+#include <mutex>
 #include <utility>
 
 namespace sgdph::nn {
@@ -98,6 +99,7 @@ BatchNormBackward::BatchNormBackward(
 }
 
 variable_list BatchNormBackward::apply(variable_list&& grads) {
+  const std::lock_guard lock(mutex_);
   auto gy = std::move(grads[0]);
   if (!gy.defined()) return variable_list(4);
   const auto x = x_.unpack();
@@ -118,6 +120,7 @@ variable_list BatchNormBackward::apply(variable_list&& grads) {
 }
 
 void BatchNormBackward::release_variables() {
+  const std::lock_guard lock(mutex_);
   x_.reset_data();
   gain_.reset_data();
   normalisation_.mask.reset();
@@ -135,6 +138,7 @@ BatchNormBackwardBackward::BatchNormBackwardBackward(
 }
 
 variable_list BatchNormBackwardBackward::apply(variable_list&& grads) {
+  const std::lock_guard lock(mutex_);
   const BatchNormGradients incoming{grads[0], grads[1], grads[2], grads[3]};
   if (!incoming.x.defined() && !incoming.gain.defined() && !incoming.shift.defined() && !incoming.residual.defined()) {
     return variable_list(3);
@@ -154,6 +158,7 @@ variable_list BatchNormBackwardBackward::apply(variable_list&& grads) {
 }
 
 void BatchNormBackwardBackward::release_variables() {
+  const std::lock_guard lock(mutex_);
   gy_.reset_data();
   x_.reset_data();
   gain_.reset_data();

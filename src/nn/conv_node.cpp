@@ -1,9 +1,12 @@
 #include "nn/conv_node.h"
 
+#include <sgdph/nn/functional.h>
+
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/types.h>
 
+#include <mutex>
 #include <utility>
 
 namespace sgdph::nn {
@@ -46,12 +49,16 @@ at::Tensor ConvBackward::input_or_stand_in() const {
 }
 
 variable_list ConvBackward::apply(variable_list&& grads) {
+  const std::lock_guard lock(mutex_);
   const auto& gradient = grads[0];
   if (!gradient.defined()) return variable_list(3);
   const auto weight = weight_.unpack();
   const std::array<bool, 3> wanted{
       task_should_compute_output(0), task_should_compute_output(1), task_should_compute_output(2)};
-  TORCH_INTERNAL_ASSERT(!(input_dropped_ && wanted[1]));
+  TORCH_CHECK(
+      !(input_dropped_ && wanted[1]),
+      "Trying to backward through the graph a second time: the optimizer's backward() has freed what a convolution "
+      "kept. Hand it retain_graph = true if the loss is needed again.");
   const auto input = input_or_stand_in();
   variable_list found(3);
   {
@@ -84,6 +91,7 @@ variable_list ConvBackward::apply(variable_list&& grads) {
 }
 
 void ConvBackward::release_variables() {
+  const std::lock_guard lock(mutex_);
   input_.reset_data();
   weight_.reset_data();
 }
@@ -114,6 +122,7 @@ ConvBackwardBackward::ConvBackwardBackward(
 }
 
 variable_list ConvBackwardBackward::apply(variable_list&& grads) {
+  const std::lock_guard lock(mutex_);
   if (!grads[0].defined() && !grads[1].defined() && !grads[2].defined()) return variable_list(3);
   const auto weight = weight_.unpack();
   const auto gradient = weight_constant_ ? at::Tensor() : gradient_.unpack();
@@ -124,15 +133,26 @@ variable_list ConvBackwardBackward::apply(variable_list&& grads) {
 }
 
 void ConvBackwardBackward::release_variables() {
+  const std::lock_guard lock(mutex_);
   gradient_.reset_data();
   input_.reset_data();
   weight_.reset_data();
 }
 
 variable_list conv_double_backward(
-    const at::Tensor& for_input, const at::Tensor& for_weight, const at::Tensor& for_bias, const at::Tensor& gradient,
-    at::IntArrayRef gradient_sizes, const at::Tensor& input, const at::Tensor& weight, const ConvParameters& p,
-    bool transposed, at::IntArrayRef output_padding, std::array<bool, 3> wanted) {
+    const at::Tensor& for_input_, const at::Tensor& for_weight_, const at::Tensor& for_bias,
+    const at::Tensor& gradient_, at::IntArrayRef gradient_sizes, const at::Tensor& input_, const at::Tensor& weight_,
+    const ConvParameters& p, bool transposed, at::IntArrayRef output_padding, std::array<bool, 3> wanted) {
+  // Neighbouring layers may hand over channels last what this convolution must not have so.
+  const bool keep = transposed || weight_.dim() != 4 || functional::safe_with_channels_last(weight_, p.groups);
+  const auto ordered = [&](const at::Tensor& tensor) {
+    return keep || !tensor.defined() ? tensor : tensor.contiguous();
+  };
+  const auto for_input = ordered(for_input_);
+  const auto for_weight = ordered(for_weight_);
+  const auto gradient = ordered(gradient_);
+  const auto input = ordered(input_);
+  const auto weight = ordered(weight_);
   const auto conv = [&](const at::Tensor& x, const at::Tensor& w, const at::Tensor& b) {
     return at::convolution(x, w, b, p.stride, p.padding, p.dilation, transposed, output_padding, p.groups);
   };

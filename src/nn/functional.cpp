@@ -20,7 +20,7 @@ bool goes_with(const at::Tensor& tensor, const at::Tensor& x) {
   return !tensor.defined() || (is_plain(tensor) && tensor.scalar_type() == x.scalar_type());
 }
 
-/// Forward derivatives and inference mode are LibTorch's business.
+/// Forward derivatives are LibTorch's business.
 bool has_tangent(const at::Tensor& tensor) {
   return tensor.defined() && tensor._fw_grad(/*level=*/0).defined();
 }
@@ -51,12 +51,12 @@ void check_channels(const at::Tensor& values, const char* what, const at::Tensor
 
 }  // namespace
 
-bool safe_with_channels_last(const at::Tensor& weight) {
+bool safe_with_channels_last(const at::Tensor& weight, int64_t groups) {
   constexpr int64_t kFull = 16;
   constexpr int64_t kImageChannels = 4;
   const auto out = weight.size(0);
   const auto in = weight.size(1);
-  return out % kFull == 0 && (in % kFull == 0 || in <= kImageChannels);
+  return groups == 1 && out % kFull == 0 && (in % kFull == 0 || in <= kImageChannels);
 }
 
 at::Tensor conv2d(
@@ -66,7 +66,7 @@ at::Tensor conv2d(
     return at::conv2d(input, weight, bias, options.stride, options.padding, options.dilation, options.groups);
   }
   const auto last = at::MemoryFormat::ChannelsLast;
-  if (!safe_with_channels_last(weight) &&
+  if (!safe_with_channels_last(weight, options.groups) &&
       (input.suggest_memory_format() == last || weight.suggest_memory_format() == last) &&
       !(input.is_contiguous() && weight.is_contiguous())) {
     return conv2d(input.contiguous(), weight.contiguous(), bias, options);
@@ -93,13 +93,13 @@ at::Tensor conv2d(
 at::Tensor batch_norm(
     const at::Tensor& input, const at::Tensor& residual, const at::Tensor& gain, const at::Tensor& shift,
     const at::Tensor& running_mean, const at::Tensor& running_var, const BatchNormOptions& options) {
+  if (options.training && input.dim() >= 2) check_values_per_channel(input);
   const bool taken = kernels::batch_norm_takes(input) && is_plain(input) && goes_with(residual, input) &&
                      goes_with(gain, input) && goes_with(shift, input) && goes_with(running_mean, input) &&
                      goes_with(running_var, input) && !has_tangent(input) && !has_tangent(residual) &&
                      !has_tangent(gain) && !has_tangent(shift) &&
                      (!residual.defined() || residual.sizes() == input.sizes());
   if (!taken) return stock_batch_norm(input, residual, gain, shift, running_mean, running_var, options);
-  if (options.training) check_values_per_channel(input);
   check_channels(gain, "the gain", input);
   check_channels(shift, "the shift", input);
   check_channels(running_mean, "the running mean", input);

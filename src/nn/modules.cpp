@@ -2,10 +2,10 @@
 
 #include <sgdph/nn/functional.h>
 
-#include <algorithm>
 #include <vector>
 
 namespace sgdph::nn {
+
 at::Tensor Conv2dImpl::forward(const at::Tensor& input) {
   const auto* padding = c10::get_if<torch::ExpandingArray<2>>(&options.padding());
   const bool zeros = c10::get_if<torch::enumtype::kZeros>(&options.padding_mode()) != nullptr;
@@ -61,10 +61,13 @@ template class BatchNorm2dBase<BatchNormReLU2dImpl>;
 
 bool to_channels_last(torch::nn::Module& module) {
   std::vector<at::Tensor> weights;
+  bool safe = true;
   module.apply([&](torch::nn::Module& layer) {
-    if (auto* conv = dynamic_cast<torch::nn::Conv2dImpl*>(&layer)) weights.push_back(conv->weight);
+    auto* conv = dynamic_cast<torch::nn::Conv2dImpl*>(&layer);
+    if (conv == nullptr) return;
+    safe = safe && functional::safe_with_channels_last(conv->weight, conv->options.groups());
+    weights.push_back(conv->weight);
   });
-  const bool safe = std::all_of(weights.begin(), weights.end(), functional::safe_with_channels_last);
   if (!safe) return false;
   for (auto& weight : weights) weight.set_data(weight.detach().contiguous(at::MemoryFormat::ChannelsLast));
   return true;

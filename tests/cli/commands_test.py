@@ -62,6 +62,29 @@ class Train(support.CommandTest):
         self.succeed(*self.small("sgdm", 1, self.folder / "run", "--accumulate", 4))
         self.assertEqual(support.records(self.folder / "run")[1]["step"], 2)
 
+    def test_fast_and_stock_layers_give_the_same_run_but_for_rounding_and_take_each_others_weights(self):
+        runs = {kernels: self.folder / kernels for kernels in ("fast", "stock")}
+        for kernels, output in runs.items():
+            self.succeed(*self.small("sgd-ph", 1, output, "--kernels", kernels))
+            self.assertEqual(support.records(output)[0]["settings"]["kernels"], kernels)
+        fast, stock = (support.records(output)[1] for output in runs.values())
+        self.assertAlmostEqual(fast["train_loss"], stock["train_loss"], delta=1e-3 * stock["train_loss"])
+        for kernels, other in (("fast", "stock"), ("stock", "fast")):
+            output = self.folder / f"{other}-from-{kernels}"
+            self.succeed(*self.small("sgdm", 1, output, "--lr", "0", "--kernels", other, "--norm", "none"))
+            again = self.folder / f"{kernels}-from-{other}"
+            self.succeed(*self.small("sgdm", 1, again, "--lr", "0", "--kernels", kernels, "--norm", "none", "--seed", 9,
+                                     "--init", output / "model.pt"))
+            self.assertEqual((output / "model.pt").read_bytes(), (again / "model.pt").read_bytes())
+
+    def test_curvature_from_part_of_the_batch_is_another_run(self):
+        outputs = [self.folder / name for name in ("whole", "eighth", "same")]
+        for output, part in zip(outputs, ("1", "1/8", "0.125")):
+            self.succeed(*self.small("sgd-ph", 2, output, "--curvature-batch", part))
+        models = [(output / "model.pt").read_bytes() for output in outputs]
+        self.assertNotEqual(models[0], models[1])
+        self.assertEqual(models[1], models[2])
+
     def test_a_run_starts_from_weights_of_another(self):
         one, two, three = (self.folder / name for name in ("one", "two", "three"))
         options = ["--norm", "none", "--lr"]

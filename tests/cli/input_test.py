@@ -44,9 +44,13 @@ class Options(support.CommandTest):
         self.refuse("train", "--data-path", b"\xff", says=["--data-path", "UTF-8"])
         self.refuse(*self.small("sgd-ph", 1, None, "--probe-cycle", 3), says="probe_cycle")
         self.refuse(*self.small("sgd-ph", 1, None, "--refresh", "joint"), says="Joint")
+        for part in ("2", "0", "1/0", "eighth"):
+            self.refuse(*self.small("sgd-ph", 1, None, "--curvature-batch", part), says=["--curvature-batch", f"'{part}'"])
+        self.refuse("train", "--kernels", "fats", says=["'fats'", "'fast'"])
 
     def test_a_setting_the_optimizer_does_not_have_is_refused(self):
         self.refuse("train", "--opt", "adam", "--rule", "paper", says=["rule is not a setting of adam"])
+        self.refuse("train", "--opt", "sgdm", "--curvature-batch", "1/8", says=["curvature_batch is not a setting of sgdm"])
 
     def test_mistakes_in_a_recipe_file_are_named_with_their_line(self):
         file = self.folder / "recipe.toml"

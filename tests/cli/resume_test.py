@@ -184,6 +184,17 @@ class Resume(support.CommandTest):
         self.succeed("train", "--resume", hurt)
         self.assert_same_run(calm, hurt)
 
+    def test_curvature_from_part_of_the_batch_continues_with_the_same_bits(self):
+        for opt in ("sgd-ph", "adahessian"):
+            calm, hurt = self.folder / f"{opt}-calm", self.folder / f"{opt}-hurt"
+            words = ["--curvature-batch", "1/4", "--accumulate", 2, "--checkpoint-every", 1, "--keep-checkpoints", 9]
+            self.succeed(*self.small(opt, 2, calm, *words))
+            self.succeed(*self.small(opt, 2, hurt, *words))
+            for checkpoint in sorted(hurt.glob("*.ckpt"))[2:]:
+                checkpoint.unlink()
+            self.succeed("train", "--resume", hurt)
+            self.assert_same_run(calm, hurt)
+
     def test_a_run_whose_checkpoints_are_all_damaged_is_not_started_anew(self):
         output = self.folder / "run"
         self.succeed(*self.small("sgdm", 2, output))

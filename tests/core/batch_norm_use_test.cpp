@@ -141,10 +141,43 @@ TEST(BatchNormUse, NotANumberStaysSoThroughTheRectifier) {
 }
 
 TEST(BatchNormUse, InfinityIsNotHidden) {
-  const BatchNormCase c{{4, 3}, false, true, true, false, true};
-  auto inputs = batch_norm_inputs(c);
-  inputs[0][0][1] = std::numeric_limits<double>::infinity();
-  EXPECT_TRUE(fused_batch_norm(c, inputs, {{}, {}}).select(1, 1).isnan().all().item<bool>());
+  const auto infinity = std::numeric_limits<double>::infinity();
+  for (const auto dtype : {torch::kFloat64, torch::kFloat32}) {
+    for (const bool channels_last : {false, true}) {
+      for (const auto value : {infinity, -infinity}) {
+        for (const int64_t row : {0, 2, 3}) {  // the first, one in the middle, the last
+          const BatchNormCase c{{4, 3, 3, 3}, channels_last, true, true, false, true, dtype};
+          auto inputs = batch_norm_inputs(c);
+          inputs[0][row][1][row == 0 ? 0 : 2][row == 0 ? 0 : 2] = value;
+          auto running = running_statistics(3, dtype);
+          const auto y = fused_batch_norm(c, inputs, running);
+          EXPECT_TRUE(y.select(1, 1).isnan().all().item<bool>()) << row << " " << value;
+          EXPECT_TRUE(running[1][1].isnan().item<bool>()) << row << " " << value;
+          EXPECT_FALSE(y.select(1, 0).isnan().any().item<bool>());
+        }
+      }
+    }
+  }
+}
+
+TEST(BatchNormUse, InEvaluationStatisticsMayMoveOnBeforeTheDerivatives) {
+  for (const auto dtype : {torch::kFloat64, torch::kFloat32}) {
+    const BatchNormCase c{{4, 3, 2, 2}, false, /*training=*/false, true, true, false, dtype};
+    const auto gradients = [&](bool move) {
+      torch::manual_seed(31);
+      auto inputs = batch_norm_inputs(c);
+      for (auto& input : inputs) input.requires_grad_(true);
+      auto running = running_statistics(3, dtype);
+      const auto y = fused_batch_norm(c, inputs, running);
+      if (move) {
+        for (auto& statistic : running) statistic.add_(1);
+      }
+      return grad({(y * y).sum()}, inputs);
+    };
+    const auto moved = gradients(true);
+    const auto still = gradients(false);
+    for (size_t i = 0; i < still.size(); ++i) EXPECT_TRUE(same_bits(moved[i], still[i])) << i;
+  }
 }
 
 TEST(BatchNormUse, LargeMeansKeepTheVariance) {

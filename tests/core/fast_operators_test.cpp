@@ -7,6 +7,8 @@
 #include "support/branch_network.h"
 #include "support/training.h"
 
+#include <torch/csrc/autograd/forward_grad.h>
+
 #include <gtest/gtest.h>
 
 namespace sgdph::test {
@@ -243,6 +245,33 @@ TEST_F(FastOperators, MayBeInstalledAndRemovedTwice) {
     remove_fast_operators();
     EXPECT_FALSE(fast_operators_installed());
   }
+}
+
+TEST_F(FastOperators, RefuseForwardDerivativesAsLibTorchDoes) {
+  const auto x = torch::randn({3, 4, 3, 2}, torch::kFloat64);
+  const auto gradient = torch::randn_like(x);
+  const auto mean = x.mean(std::vector<int64_t>{0, 2, 3});
+  const auto invstd = torch::ones_like(mean);
+  const auto refused = [&](const at::Tensor& g, const at::Tensor& input, const at::Tensor& gain) {
+    try {
+      at::native_batch_norm_backward(g, input, gain, {}, {}, mean, invstd, true, 1e-5, {true, true, true});
+    } catch (const c10::Error& error) {
+      return std::string(error.what()).find("forward AD") != std::string::npos;
+    }
+    return false;
+  };
+  const auto level = torch::autograd::ForwardADLevel::get_next_idx();
+  const auto dual = [&](const at::Tensor& primal) {
+    return at::_make_dual(primal, torch::ones_like(primal), static_cast<int64_t>(level));
+  };
+  for (const bool install : {false, true}) {
+    const Installed installed(install);
+    EXPECT_TRUE(refused(dual(gradient), x, invstd)) << install;
+    EXPECT_TRUE(refused(gradient, dual(x), invstd)) << install;
+    EXPECT_TRUE(refused(gradient, x, dual(invstd))) << install;
+    EXPECT_FALSE(refused(gradient, x, invstd)) << install;
+  }
+  torch::autograd::ForwardADLevel::release_idx(level);
 }
 
 TEST_F(FastOperators, HaveAThirdDerivative) {

@@ -279,6 +279,38 @@ TYPED_TEST(ProductPlanOn, TwoLossesMayShareAGraph) {
   }
 }
 
+TYPED_TEST(ProductPlanOn, AfterAnErrorTheHalfFreedGraphSaysSo) {
+  SGDPH optimizer(*this->problem.model, still(Refresh::Cyclic));
+  bool fail = true;
+  const auto loss = this->problem.loss();
+  this->problem.model->middle.register_hook([&](const at::Tensor& g) {
+    if (fail) throw std::runtime_error("not now");
+    return g;
+  });
+  EXPECT_THROW(optimizer.backward(loss), std::exception);
+  fail = false;
+  try {
+    loss.backward();
+    // Nothing was freed before the error.
+    EXPECT_FALSE(TypeParam::value);
+  } catch (const c10::Error& error) {
+    EXPECT_NE(std::string(error.what()).find("second time"), std::string::npos) << error.what();
+  }
+  train_step(optimizer, [&] { return this->problem.loss(); });
+}
+
+TEST(ProductPlan, OfALossThatIsAParameterItselfIsEmpty) {
+  const auto one = torch::ones({1}, torch::kFloat64).requires_grad_(true);
+  const auto other = torch::ones({1}, torch::kFloat64).requires_grad_(true);
+  SGDPH optimizer(Tensors{one, other}, still(Refresh::All));
+  optimizer.backward(one);
+  EXPECT_EQ(one.grad().item<double>(), 1);
+  optimizer.step();
+  for (const auto& block : optimizer.last_step().blocks_refreshed) {
+    EXPECT_EQ(block.estimate.abs().max().item<double>(), 0) << block.name;
+  }
+}
+
 TEST(ProductPlan, OptimizersTakeTheSameStepsOnFusedAndStockLayers) {
   const auto train = [](auto problem, auto make) {
     const auto optimizer = make(*problem.model);

@@ -18,9 +18,9 @@ at::Tensor conv2d(
 
 /// Whether a convolution with this weight may have its channels last. oneDNN 2.6, which LibTorch 1.13 uses, was seen to
 /// write past the end of such tensors (a heap overrun in ResNet18 with 3 to 26 channels) when channels do not fill its
-/// vectors of 16; few input channels, as of images, are a case of their own there. `conv2d` puts other tensors in order
-/// first.
-bool safe_with_channels_last(const at::Tensor& weight);
+/// vectors of 16; few input channels, as of images, are a case of their own there. With groups, which were not tried,
+/// it is taken to be unsafe. `conv2d` and its derivatives put other tensors in order first.
+bool safe_with_channels_last(const at::Tensor& weight, int64_t groups = 1);
 
 struct BatchNormOptions {
   bool training = false;

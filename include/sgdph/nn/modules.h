@@ -59,7 +59,7 @@ TORCH_MODULE(BatchNormReLU2d);
 /// Stores the weights of all 2-D convolutions (ours and LibTorch's) with their channels last. A convolution with such a
 /// weight gives its result in that layout, layers after it keep it, and on CPUs that saves reordering at every
 /// convolution. Values, shapes and names stay as they are. Does nothing and returns false if the network has a
-/// convolution for which this layout is not safe.
+/// convolution for which this layout is not safe. `torch::load` restores the layout that was saved: call it afterwards.
 bool to_channels_last(torch::nn::Module& module);
 
 }  // namespace sgdph::nn

@@ -11,7 +11,7 @@ namespace {
 using test::error_of;
 
 struct Task {
-  explicit Task(int64_t refresh_every = 1) {
+  explicit Task(int64_t refresh_every = 1, const std::string& name = "sgd-ph") {
     torch::manual_seed(3);
     ModelOptions options;
     options.name = "resnet8";
@@ -19,8 +19,11 @@ struct Task {
     model = make_model(options);
     model->to(torch::kDouble);
     Settings settings;
-    settings.refresh_every = refresh_every;
-    settings.shift_guard = false;
+    settings.opt = name;
+    if (name == "sgd-ph") {
+      settings.refresh_every = refresh_every;
+      settings.shift_guard = false;
+    }
     fill_optimizer_defaults(settings);
     optimizer = make_optimizer(*model, settings);
     images = torch::randn({16, 3, 8, 8}, torch::kDouble);
@@ -41,6 +44,14 @@ struct Task {
 at::Tensor plain_loss(Task& task, int64_t count) {
   return torch::nn::functional::cross_entropy(
       task.model->forward(task.images.narrow(0, 0, count)), task.labels.narrow(0, 0, count));
+}
+
+/// Of the block of a new network, on the first images.
+at::Tensor row_sum(const std::string& block_name, int64_t count) {
+  Task plain;
+  const auto block = plain.model->named_parameters()[block_name];
+  const auto gradient = torch::autograd::grad({plain_loss(plain, count)}, {block}, {}, true, true)[0];
+  return torch::autograd::grad({gradient.sum()}, {block})[0];
 }
 
 TEST(BatchPart, IsAFractionOrANumber) {
@@ -66,12 +77,7 @@ TEST(TrainingStep, TakesGradientsFromTheWholeBatchAndCurvatureFromItsFirstImages
   ASSERT_EQ(split.sgd_ph().last_step().blocks_refreshed.size(), 1);
   const auto estimate = split.sgd_ph().last_step().blocks_refreshed[0].estimate;
 
-  Task plain;
-  const auto block = plain.model->named_parameters()[split.sgd_ph().last_step().blocks_refreshed[0].name];
-  const auto loss = plain_loss(plain, 4);
-  const auto gradient = torch::autograd::grad({loss}, {block}, {}, true, true)[0];
-  const auto row_sum = torch::autograd::grad({gradient.sum()}, {block})[0];
-  EXPECT_TRUE(torch::allclose(estimate, row_sum, 1e-10, 1e-12));
+  EXPECT_TRUE(torch::allclose(estimate, row_sum(split.sgd_ph().last_step().blocks_refreshed[0].name, 4), 1e-10, 1e-12));
 
   Task whole;
   plain_loss(whole, 16).backward();
@@ -105,11 +111,42 @@ TEST(TrainingStep, MeasuresOnlyWhenARefreshIsDue) {
 }
 
 TEST(TrainingStep, TakesAtLeastTwoImagesAndNoMoreThanThereAre) {
-  Task task;
-  const TrainingStep step(*task.model, *task.optimizer, 0.01);
-  step.backward(step.forward(task.images, task.labels));
-  EXPECT_TRUE(task.optimizer->step());
-  EXPECT_EQ(task.sgd_ph().last_step().blocks_refreshed.size(), 1);
+  for (const int64_t images : {16, 1}) {
+    Task task;
+    const TrainingStep step(*task.model, *task.optimizer, 0.01);
+    step.backward(step.forward(task.images.narrow(0, 0, images), task.labels.narrow(0, 0, images)));
+    EXPECT_TRUE(task.optimizer->step());
+    ASSERT_EQ(task.sgd_ph().last_step().blocks_refreshed.size(), 1);
+    const auto& block = task.sgd_ph().last_step().blocks_refreshed[0];
+    EXPECT_TRUE(torch::allclose(block.estimate, row_sum(block.name, std::min<int64_t>(2, images)), 1e-10, 1e-12));
+  }
+}
+
+TEST(TrainingStep, GivesAdaHessianItsCurvatureFromTheFirstImages) {
+  const auto train = [](auto step_of) {
+    Task task(1, "adahessian");
+    step_of(task);
+    task.optimizer->step();
+    return task.model->parameters();
+  };
+  const auto found = train([](Task& task) {
+    const TrainingStep step(*task.model, *task.optimizer, 0.25);
+    step.backward(step.forward(task.images, task.labels));
+  });
+  const auto by_hand = [](int64_t count) {
+    return [count](Task& task) {
+      plain_loss(task, 16).backward();
+      task.optimizer->update_curvature(plain_loss(task, count));
+    };
+  };
+  const auto expected = train(by_hand(4));
+  const auto other = train(by_hand(16));
+  bool all_the_same = true;
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_TRUE(torch::equal(found[i], expected[i])) << i;
+    all_the_same = all_the_same && torch::equal(found[i], other[i]);
+  }
+  EXPECT_FALSE(all_the_same);
 }
 
 }  // namespace
