@@ -162,7 +162,7 @@ TEST(BatchNormUse, InfinityIsNotHidden) {
 
 TEST(BatchNormUse, InEvaluationStatisticsMayMoveOnBeforeTheDerivatives) {
   for (const auto dtype : {torch::kFloat64, torch::kFloat32}) {
-    const BatchNormCase c{{4, 3, 2, 2}, false, /*training=*/false, true, true, false, dtype};
+    const BatchNormCase c{{4, 3, 2, 2}, false, /*training=*/false, true, true, true, dtype};
     const auto gradients = [&](bool move) {
       torch::manual_seed(31);
       auto inputs = batch_norm_inputs(c);

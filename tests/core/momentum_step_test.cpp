@@ -49,7 +49,7 @@ TEST(MomentumStep, LeavesOtherLayoutsAndTypesToOthers) {
   EXPECT_FALSE(momentum_step_takes(plain.parameter, plain.gradient, last.momentum));
   const Case small({4, 6, 3, 3}, torch::kFloat32);
   EXPECT_FALSE(momentum_step_takes(plain.parameter, small.gradient, plain.momentum));
-  const Case half({4}, torch::kBFloat16);
+  const Case half({4, 1}, torch::kBFloat16);
   EXPECT_FALSE(momentum_step_takes(half.parameter, half.gradient, half.momentum));
   const auto every_second = torch::zeros({8}).slice(0, 0, 8, 2);
   EXPECT_FALSE(momentum_step_takes(every_second, every_second, every_second));
@@ -60,7 +60,7 @@ TEST(MomentumStep, HasTheSameBitsForAnyNumberOfThreads) {
   std::vector<at::Tensor> found;
   for (const int count : {1, 2, 3}) {
     at::set_num_threads(count);
-    Case c({200003}, torch::kFloat32);
+    Case c({200003, 1}, torch::kFloat32);
     momentum_step(c.parameter, c.gradient, c.momentum, kStep);
     found.push_back(c.parameter);
   }
@@ -70,7 +70,7 @@ TEST(MomentumStep, HasTheSameBitsForAnyNumberOfThreads) {
 }
 
 TEST(MomentumStep, IsSeenByGraphsThatSavedTheParameter) {
-  Case c({4});
+  Case c({4, 1});
   c.parameter.requires_grad_(true);
   const auto loss = (c.parameter * c.parameter).sum();
   {
