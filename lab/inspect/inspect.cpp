@@ -21,7 +21,7 @@
 namespace sgdph::lab {
 namespace {
 
-constexpr double kLong = 60;           // seconds after which limits are worth a word
+constexpr double kLongWait = 60;           // seconds after which limits are worth a word
 constexpr double kQuick = 2;           // seconds a product may take to be timed on the whole batch
 constexpr int64_t kTrialPart = 8;      // of the batch, for a first trial
 constexpr double kPassesPerBlock = 3;  // forward and two gradients, each about a product
@@ -155,7 +155,7 @@ InspectResult Inspection::run() {
   fmt::print(
       stderr, "{} blocks, {} Hessian-vector products, about {} ({:.3g} s for one of the first block){}\n",
       blocks_.size(), products, duration_text(seconds), product,
-      seconds > kLong ? "; --blocks and --max-channels limit it" : "");
+      seconds > kLongWait ? "; --blocks and --max-channels limit it" : "");
 
   const auto begin = seconds_now();
   {
