@@ -133,7 +133,7 @@ class Inspect(support.CommandTest):
 
     def test_a_signal_ends_it_with_what_was_measured(self):
         output = self.folder / "out"
-        words = ["inspect", "--data-path", self.data, "--model", "resnet20", "--width", "4", "-b", "64", "--threads", "1",
+        words = ["inspect", "--data-path", self.data, "--model", "resnet20", "-b", "96", "--threads", "1",
                  "--output-dir", output, "--format", "json"]
         child = subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         lines = []

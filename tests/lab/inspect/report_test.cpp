@@ -74,7 +74,7 @@ TEST(BlockFigures, OfSomeRowsAreOfTheseRows) {
   EXPECT_EQ(row.diagonal, (std::vector<double>{2, 6}));
   EXPECT_EQ(row.row_sums, (std::vector<double>{-1, 2}));
   EXPECT_DOUBLE_EQ(row.off_diagonal, std::sqrt(33. / 40.));
-  EXPECT_DOUBLE_EQ(row.largest_eigenvalue, 4 + std::sqrt(20.));
+  EXPECT_NEAR(row.largest_eigenvalue, 4 + std::sqrt(20.), 1e-12);
 }
 
 TEST(BlockFigures, SurviveZeroBlocksDeadChannelsAndValuesThatAreNotFinite) {
