@@ -21,26 +21,31 @@
 namespace sgdph::lab {
 namespace {
 
-constexpr double kLongWait = 60;           // seconds after which limits are worth a word
-constexpr double kQuick = 2;           // seconds a product may take to be timed on the whole batch
-constexpr int64_t kTrialPart = 8;      // of the batch, for a first trial
+constexpr double kLongWait = 60;   // seconds after which limits are worth a word
+constexpr double kQuick = 2;       // seconds a product may take to be timed on the whole batch
+constexpr int64_t kTrialPart = 8;  // of the batch, for a first trial
+constexpr size_t kTrials = 8;
+constexpr double kTrialSeconds = 1;
 constexpr double kPassesPerBlock = 3;  // forward and two gradients, each about a product
 constexpr double kBetweenLines = 30;   // seconds, where there is no terminal
 constexpr double kBetweenBars = 0.1;
 
-/// Seconds of a product of the block, its graph there and warm, on the batch's first images.
+/// Seconds of a product of the block, its graph there and warm, on the batch's first images: the median of a few, since
+/// one may stall.
 double product_seconds(const Subject& subject, const Block& block, int64_t images) {
   const auto gradient = torch::autograd::grad(
       {subject.loss(images)}, {block.parameter}, /*grad_outputs=*/{}, /*retain_graph=*/true, /*create_graph=*/true,
       /*allow_unused=*/true)[0];
   const auto probe = at::ones_like(block.parameter).detach();
-  double seconds = 0;
-  for (int i = 0; i < 2; ++i) {
-    const auto begin = seconds_now();
+  std::vector<double> seconds;
+  const auto begin = seconds_now();
+  while (seconds.size() < kTrials && (seconds.size() < 2 || seconds_now() - begin < kTrialSeconds)) {
+    const auto now = seconds_now();
     hessian_vector_product(gradient, block.parameter, probe, /*retain_graph=*/true);
-    seconds = seconds_now() - begin;
+    seconds.push_back(seconds_now() - now);
   }
-  return seconds;
+  seconds.erase(seconds.begin());  // warmed up
+  return median_known(seconds);
 }
 
 /// The same of the whole batch; scaled up from a part of it if it takes long.
