@@ -169,7 +169,8 @@ class Inspect(support.CommandTest):
         os.close(parent)
         self.assertEqual(done.wait(timeout=60), 0)
         self.assertIn(b"Hessian-vector products", shown)
-        self.assertNotIn(b"[1/", shown.split(b"\r\x1b[K")[0])
+        self.assertRegex(shown, rb"\r\x1b\[K\[#*\.+\] +[0-9]+ %  about [^\r]* left  \[[0-9]+/")
+        self.assertTrue(shown.endswith(b"\r\x1b[K"), shown[-80:])
 
 
 if __name__ == "__main__":
