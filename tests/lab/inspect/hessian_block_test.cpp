@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <memory>
 
 namespace sgdph::lab {
 namespace {
@@ -134,7 +135,7 @@ TEST(HessianBlock, OfOurLayersIsThatOfLibTorchs) {
 TEST(HessianBlock, KeepsTheRowsThereAreWhenInterrupted) {
   auto problem = test::make_problem("BatchNorm");
   const auto block = blocks_of(*problem.model, false).front();
-  const InterruptGuard guard;
+  auto guard = std::make_unique<InterruptGuard>();
   int products = 0;
   const auto found = measure_hessian(
       [&] { return problem.loss(); }, problem.model->parameters(), block, 0,
@@ -143,6 +144,8 @@ TEST(HessianBlock, KeepsTheRowsThereAreWhenInterrupted) {
       });
   EXPECT_EQ(found.channels, (std::vector<int64_t>{0, 1, 2}));
   EXPECT_EQ(found.rows.size(0), 3);
+  guard = std::make_unique<InterruptGuard>();  // lowers the flag, for the tests after this one
+  EXPECT_FALSE(interrupted());
 }
 
 }  // namespace
