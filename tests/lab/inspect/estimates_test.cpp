@@ -60,7 +60,9 @@ TEST_P(Estimates, AreWhatTheOptimizerHoldsAfterAsManyStepsOnTheLossItself) {
             if (held.probe != name) continue;
             found = true;
             EXPECT_TRUE(torch::allclose(held.divisor, expected[i], 1e-8, 1e-12)) << name << ", " << blocks[i].name;
-            if (held.probe == "ones") EXPECT_TRUE(torch::allclose(held.estimate, hessian.row_sum(), 1e-8, 1e-12));
+            if (held.probe == "ones") {
+              EXPECT_TRUE(torch::allclose(held.estimate, hessian.row_sum(), 1e-8, 1e-12));
+            }
           }
           EXPECT_TRUE(found) << name;
         }
