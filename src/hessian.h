@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
+#include <sgdph/hessian.h>
 
 #include <string>
 #include <vector>
@@ -14,14 +14,6 @@ void check_loss(const at::Tensor& loss, const std::string& who);
 /// differentiated again, and the loss's graph stays.
 std::vector<at::Tensor> gradients(
     const at::Tensor& loss, const std::vector<at::Tensor>& parameters, bool create_graph, bool retain_graph);
-
-/// d(gradients . probes)/d parameters: the Hessian restricted to these parameters times the probes. Nothing else is
-/// asked for, so nothing else is computed. Zero where a gradient does not depend on a parameter.
-std::vector<at::Tensor> hessian_vector_product(
-    const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>& parameters,
-    const std::vector<at::Tensor>& probes, bool retain_graph = false);
-at::Tensor hessian_vector_product(
-    const at::Tensor& gradient, const at::Tensor& parameter, const at::Tensor& probe, bool retain_graph = false);
 
 /// Frees the buffers of the loss's graph, as `loss.backward()` does when it is done.
 void release_graph(const at::Tensor& loss);

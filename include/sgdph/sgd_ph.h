@@ -78,6 +78,11 @@ class SGDPH : public CurvatureOptimizer {
 
   const StepSummary& last_step() const noexcept { return summary_; }
 
+  /// What is kept for a parameter; null if nothing is yet.
+  const SGDPHParamState* param_state(const at::Tensor& parameter) const {
+    return find_state_of<SGDPHParamState>(parameter);
+  }
+
   /// A function applied to a block's curvature (rectified, bias-corrected, eps included) before it is inverted, for
   /// studies; null turns it off.
   void set_curvature_filter(CurvatureFilter filter) { curvature_filter_ = std::move(filter); }

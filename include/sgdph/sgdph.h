@@ -8,6 +8,7 @@
 #include <sgdph/apollo.h>
 #include <sgdph/fast_operators.h>
 #include <sgdph/frozen_statistics.h>
+#include <sgdph/hessian.h>
 #include <sgdph/schedulers.h>
 #include <sgdph/sgd_ph.h>
 #include <sgdph/version.h>

@@ -1,5 +1,7 @@
 #include "cost/picture.h"
 
+#include "study/svg.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,35 +28,7 @@ constexpr const char* kColours[] = {"#808080", "#2f9e44", "#66a80f", "#1098ad", 
                                     "#e03131", "#f08c00", "#e599f7", "#808080", "#4c6ef5", "#22b8cf"};
 
 constexpr const char* kStyle =
-    "svg{--ink:#1f2328;--soft:#d8dee4;--paper:#ffffff}"
-    "@media(prefers-color-scheme:dark){svg{--ink:#e6edf3;--soft:#3d444d;--paper:#0d1117}}"
-    "text{fill:var(--ink);font:12px system-ui,sans-serif}.title{font-size:15px;font-weight:600}"
-    ".paper{fill:var(--paper)}.grid{stroke:var(--soft)}.one{stroke:var(--ink);stroke-dasharray:4 3}"
-    ".axis{stroke:var(--ink)}.line{fill:none;stroke-width:2}.bar{stroke-width:1.5}";
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const auto letter : text) {
-    switch (letter) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += letter;
-    }
-  }
-  return out;
-}
-
-std::string text_at(double x, double y, const char* anchor, const std::string& text, const char* extra = "") {
-  return fmt::format(
-      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, extra, escaped(text));
-}
-
-std::string line_between(const char* kind, double x1, double y1, double x2, double y2, const std::string& extra = "") {
-  return fmt::format(
-      "<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"{}/>\n", kind, x1, y1, x2, y2, extra);
-}
+    ".one{stroke:var(--ink);stroke-dasharray:4 3}.line{fill:none;stroke-width:2}.bar{stroke-width:1.5}";
 
 const char* colour_of(const std::string& name) {
   const auto names = engine_names();
@@ -94,24 +68,24 @@ class Panel {
         batch_sizes_(batch_sizes) {}
 
   std::string frame(const std::string& title) const {
-    auto svg = text_at(x_ + kLeft, y_ + kTop - 14, "start", title, " class=\"title\"");
+    auto picture = svg::text(x_ + kLeft, y_ + kTop - 14, "start", title, " class=\"title\"");
     double last = ratios_.from + kTickGap;
     for (const auto tick :
          {0.5, 0.75, 1., 1.1, 1.25, 1.5, 1.75, 2., 2.5, 3., 4., 5., 6., 8., 10., 15., 20., 30., 50.}) {
       const auto place = ratios_.at(tick);
       if (tick < ratios_.low || tick > ratios_.high || (tick != 1 && last - place < kTickGap)) continue;
       last = place;
-      svg += line_between(tick == 1 ? "one" : "grid", batches_.from, place, batches_.to, place);
-      svg += text_at(batches_.from - 8, place + 4, "end", fmt::format("{:g}", tick));
+      picture += svg::line(tick == 1 ? "one" : "grid", batches_.from, place, batches_.to, place);
+      picture += svg::text(batches_.from - 8, place + 4, "end", fmt::format("{:g}", tick));
     }
     for (const auto size : batch_sizes_) {
       const auto place = batches_.at(static_cast<double>(size));
-      svg += line_between("axis", place, ratios_.from, place, ratios_.from + 5);
-      svg += text_at(place, ratios_.from + 18, "middle", std::to_string(size));
+      picture += svg::line("axis", place, ratios_.from, place, ratios_.from + 5);
+      picture += svg::text(place, ratios_.from + 18, "middle", std::to_string(size));
     }
-    svg += line_between("axis", batches_.from, ratios_.from, batches_.to, ratios_.from);
-    svg += line_between("axis", batches_.from, ratios_.from, batches_.from, ratios_.to);
-    return svg + text_at((batches_.from + batches_.to) / 2, ratios_.from + 36, "middle", "batch size");
+    picture += svg::line("axis", batches_.from, ratios_.from, batches_.to, ratios_.from);
+    picture += svg::line("axis", batches_.from, ratios_.from, batches_.from, ratios_.to);
+    return picture + svg::text((batches_.from + batches_.to) / 2, ratios_.from + 36, "middle", "batch size");
   }
 
   /// The rows of one engine, by batch size.
@@ -123,11 +97,11 @@ class Panel {
       const auto x = batches_.at(static_cast<double>(row->batch_size));
       const auto y = ratios_.at(row->ratio.value);
       points += fmt::format("{}{:.1f},{:.1f}", points.empty() ? "" : " ", x, y);
-      marks += line_between(
+      marks += svg::line(
           "bar", x, ratios_.at(row->ratio.low), x, ratios_.at(row->ratio.high), fmt::format(" stroke=\"{}\"", colour));
       marks += fmt::format(
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"><title>{}: {:.2f}</title></circle>\n", x, y,
-          colour, escaped(engine(row->engine).label), row->ratio.value);
+          colour, svg::escaped(engine(row->engine).label), row->ratio.value);
     }
     return fmt::format("<polyline class=\"line\" stroke=\"{}\" points=\"{}\"/>\n", colour, points) + marks;
   }
@@ -154,16 +128,16 @@ Axis batch_axis(const std::set<int64_t>& sizes) {
 }
 
 std::string legend(const std::vector<std::string>& names, double y) {
-  std::string svg;
+  std::string picture;
   const auto width = static_cast<double>(kPanelsPerRow) * kPanelWidth / static_cast<double>(kLegendPerRow);
   for (size_t i = 0; i < names.size(); ++i) {
     const auto x = kLeft + width * static_cast<double>(i % kLegendPerRow);
     const auto line = i / kLegendPerRow;
     const auto row = y + kLegendRow * static_cast<double>(line);
-    svg += line_between("line", x, row, x + 22, row, fmt::format(" stroke=\"{}\"", colour_of(names[i])));
-    svg += text_at(x + 30, row + 4, "start", engine(names[i]).label);
+    picture += svg::line("line", x, row, x + 22, row, fmt::format(" stroke=\"{}\"", colour_of(names[i])));
+    picture += svg::text(x + 30, row + 4, "start", engine(names[i]).label);
   }
-  return svg;
+  return picture;
 }
 
 }  // namespace
@@ -186,29 +160,25 @@ std::string cost_picture(const CostReport& report) {
   const auto width = static_cast<double>(kPanelsPerRow) * kPanelWidth;
   const auto legend_at = kTitle + kPanelHeight * static_cast<double>(panel_rows) + 20;
   const auto height = legend_at + kLegendRow * static_cast<double>(legend_rows);
-  auto svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
-      "role=\"img\">\n<title>Time of a step relative to SGDM</title>\n<style>{2}</style>\n"
-      "<rect class=\"paper\" width=\"{0:.0f}\" height=\"{1:.0f}\"/>\n",
-      width, height, kStyle);
-  svg += text_at(kLeft, 26, "start", "Time of a step relative to SGDM with the same layers", " class=\"title\"");
+  auto picture = svg::open(width, height, "Time of a step relative to SGDM", kStyle);
+  picture += svg::text(kLeft, 26, "start", "Time of a step relative to SGDM with the same layers", " class=\"title\"");
   for (size_t i = 0; i < models.size(); ++i) {
     const auto column = i % kPanelsPerRow;
     const auto line = i / kPanelsPerRow;
     const Panel panel(
         kPanelWidth * static_cast<double>(column), kTitle + kPanelHeight * static_cast<double>(line), ratio_axis(rows),
         batch_axis(sizes), sizes);
-    svg += panel.frame(models[i]);
+    picture += panel.frame(models[i]);
     for (const auto& name : names) {
       std::vector<const CostRow*> curve;
       for (const auto* row : rows) {
         if (row->model == models[i] && row->engine == name) curve.push_back(row);
       }
       std::sort(curve.begin(), curve.end(), [](auto* a, auto* b) { return a->batch_size < b->batch_size; });
-      if (!curve.empty()) svg += panel.curve(curve);
+      if (!curve.empty()) picture += panel.curve(curve);
     }
   }
-  return svg + legend(names, legend_at) + "</svg>\n";
+  return picture + legend(names, legend_at) + svg::close();
 }
 
 }  // namespace sgdph::lab

@@ -20,17 +20,6 @@ namespace {
 /// Steps in a row that an optimizer may refuse before the run is given up.
 constexpr int64_t kMaxSkipped = 20;
 
-LoaderOptions loader_options(const Settings& s) {
-  LoaderOptions options;
-  options.batch_size = s.batch_size;
-  options.workers = *s.workers;
-  options.seed = static_cast<uint64_t>(s.seed);
-  options.limit = s.train_limit;
-  options.skip_damaged = s.skip_damaged;
-  options.pin_memory = s.device != "cpu";
-  return options;
-}
-
 at::Tensor to_device(const at::Tensor& tensor, const at::Device& device) {
   return tensor.to(device, tensor.scalar_type(), /*non_blocking=*/true);
 }
@@ -41,13 +30,24 @@ double percent(int64_t part, int64_t whole) {
 
 }  // namespace
 
+LoaderOptions train_loader_options(const Settings& s) {
+  LoaderOptions options;
+  options.batch_size = s.batch_size;
+  options.workers = *s.workers;
+  options.seed = static_cast<uint64_t>(s.seed);
+  options.limit = s.train_limit;
+  options.skip_damaged = s.skip_damaged;
+  options.pin_memory = s.device != "cpu";
+  return options;
+}
+
 RunParts prepare_run(const Settings& settings, bool continued) {
   RunParts parts;
   parts.settings = resolve(settings);
   at::set_num_threads(static_cast<int>(parts.settings.threads));
   parts.data = open_dataset(parts.settings.dataset, parts.settings.data_path, parts.settings.augment);
   // A batch larger than the data is refused here, before a folder is made.
-  const Loader train(*parts.data.train, loader_options(parts.settings));
+  const Loader train(*parts.data.train, train_loader_options(parts.settings));
   const auto rest = train.images() % parts.settings.batch_size;
   parts.model = build_model(parts.settings, *parts.data.train, rest == 0 ? parts.settings.batch_size : rest);
   if (!parts.settings.init.empty() && !continued) load_weights(*parts.model, parts.settings.init);
@@ -67,7 +67,7 @@ Trainer::Trainer(RunParts parts, RunFolder folder, Progress& progress)
       training_step_(
           *parts_.model, *parts_.optimizer, batch_part_from_text(parts_.settings.curvature_batch.value_or(kWholeBatch)),
           parts_.settings.label_smoothing),
-      train_loader_(std::make_unique<Loader>(*parts_.data.train, loader_options(parts_.settings))),
+      train_loader_(std::make_unique<Loader>(*parts_.data.train, train_loader_options(parts_.settings))),
       log_(folder_.log()) {
   test_loader_ = std::make_unique<Loader>(*parts_.data.test, test_loader_options(parts_.settings, *parts_.data.test));
   schedule_ = make_schedule(parts_.optimizer->base(), parts_.settings, steps_per_epoch());

@@ -47,6 +47,9 @@ struct RunState {
       train_seconds, peak_memory)
 };
 
+/// How training images are loaded.
+LoaderOptions train_loader_options(const Settings& settings);
+
 /// What a run needs, made and checked before anything is written.
 struct RunParts {
   Settings settings;  ///< resolved

@@ -1,14 +1,16 @@
 #include "cost/report.h"
 #include "cost/picture.h"
+#include "support/svg.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
-#include <regex>
 
 namespace sgdph::lab {
 namespace {
+
+using test::expect_well_formed;
 
 EngineTimes times_of(const std::string& name, double ratio) {
   EngineTimes times;
@@ -78,30 +80,6 @@ TEST(CostReport, TablesHaveEveryWorkloadAndSayWhyFiguresAreMissing) {
   auto unknown = sample_report();
   unknown.resident_known = false;
   EXPECT_NE(render(unknown, TableFormat::Text).find("RSS is not given"), std::string::npos);
-}
-
-/// Every tag is closed in order; the text may have no bare ampersand.
-void expect_well_formed(const std::string& svg) {
-  const std::regex tag("<(/?)([a-zA-Z]+)((?:\\s+[-a-zA-Z0-9]+=\"[^\"<]*\")*)\\s*(/?)>");
-  std::vector<std::string> open;
-  size_t end = 0;
-  for (std::sregex_iterator it(svg.begin(), svg.end(), tag), none; it != none; ++it) {
-    const auto between = svg.substr(end, static_cast<size_t>(it->position()) - end);
-    EXPECT_EQ(between.find_first_of("<>"), std::string::npos) << between;
-    EXPECT_FALSE(std::regex_search(between, std::regex("&(?!(amp|lt|gt|quot);)"))) << between;
-    end = static_cast<size_t>(it->position() + it->length());
-    if ((*it)[1] == "/") {
-      ASSERT_FALSE(open.empty());
-      EXPECT_EQ(open.back(), (*it)[2]);
-      open.pop_back();
-    } else if ((*it)[4] != "/") {
-      open.push_back((*it)[2]);
-    }
-  }
-  EXPECT_TRUE(open.empty());
-  EXPECT_EQ(svg.substr(end), "\n");
-  EXPECT_EQ(svg.find("nan"), std::string::npos);
-  EXPECT_EQ(svg.find("inf"), std::string::npos);
 }
 
 TEST(CostPicture, IsWellFormedWithALineForEachEngineAndNetwork) {

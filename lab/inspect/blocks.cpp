@@ -1,0 +1,88 @@
+#include "inspect/blocks.h"
+
+#include "base/error.h"
+#include "base/names.h"
+
+#include <sgdph/sgd_ph.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace sgdph::lab {
+namespace {
+
+/// `count` of the numbers below `all`, from the first to the last.
+std::vector<size_t> spread(size_t all, size_t count) {
+  std::vector<size_t> places;
+  if (count >= all) {
+    for (size_t i = 0; i < all; ++i) places.push_back(i);
+  } else {
+    for (size_t i = 0; i < count; ++i)
+      places.push_back(count == 1 ? 0 : (i * (all - 1) + (count - 1) / 2) / (count - 1));
+  }
+  return places;
+}
+
+std::vector<std::string> words_between_commas(const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t from = 0; from <= text.size();) {
+    const auto end = std::min(text.find(',', from), text.size());
+    words.push_back(text.substr(from, end - from));
+    from = end + 1;
+  }
+  return words;
+}
+
+std::optional<int64_t> whole_number(const std::string& text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::vector<Block> blocks_of(const torch::nn::Module& model, bool every_1d) {
+  std::vector<Block> blocks;
+  const SGDPH optimizer(model);
+  for (const auto& entry : optimizer.partition().entries) {
+    const bool wanted = every_1d ? entry.parameter.dim() == 1 : entry.second_order;
+    if (wanted && entry.parameter.requires_grad()) blocks.push_back({entry.name, entry.reason, entry.parameter});
+  }
+  return blocks;
+}
+
+std::vector<Block> choose_blocks(const std::vector<Block>& all, const std::string& text) {
+  if (all.empty()) fail("the network has no blocks: neither norm layers, nor weight norm, nor biases of convolutions");
+  if (text == "all") return all;
+  std::vector<Block> chosen;
+  if (const auto count = whole_number(text)) {
+    if (*count < 1) fail("--blocks: takes a number from 1 on, or names, got '{}'", text);
+    for (const auto place : spread(all.size(), static_cast<size_t>(*count))) chosen.push_back(all[place]);
+    return chosen;
+  }
+  std::vector<std::string> names;
+  for (const auto& block : all) names.push_back(block.name);
+  const auto wanted = words_between_commas(text);
+  for (const auto& word : wanted) {
+    check_name("block", word, names);
+    if (std::count(wanted.begin(), wanted.end(), word) > 1) fail("--blocks: {} is named twice", word);
+  }
+  for (const auto& block : all) {
+    if (std::find(wanted.begin(), wanted.end(), block.name) != wanted.end()) chosen.push_back(block);
+  }
+  return chosen;
+}
+
+std::vector<int64_t> spread_channels(int64_t channels, int64_t most) {
+  std::vector<int64_t> chosen;
+  const auto count = most == 0 ? channels : std::min(channels, most);
+  for (const auto place : spread(static_cast<size_t>(channels), static_cast<size_t>(count))) {
+    chosen.push_back(static_cast<int64_t>(place));
+  }
+  return chosen;
+}
+
+}  // namespace sgdph::lab

@@ -1,0 +1,79 @@
+#include "inspect/estimates.h"
+
+#include <ATen/Functions.h>
+#include <sgdph/sgd_ph.h>
+#include <torch/types.h>
+
+#include <cmath>
+
+namespace sgdph::lab {
+namespace {
+
+/// Measures every block at every step and moves nothing.
+Settings still_settings(const Settings& run, const std::string& probe, bool every_1d) {
+  Settings s;
+  s.opt = "sgd-ph";
+  s.lr = 0;
+  s.weight_decay = 0;
+  s.rule = run.rule;
+  s.hessian_momentum = run.hessian_momentum;
+  s.probe_cycle = run.probe_cycle;
+  if (run.opt == s.opt) s.eps = run.eps;
+  s.probe = probe;
+  s.refresh = "all";
+  s.shift_guard = false;
+  s.blocks = every_1d ? "published" : "module";
+  s.seed = run.seed;
+  fill_optimizer_defaults(s);
+  return s;
+}
+
+}  // namespace
+
+RunningEstimates::RunningEstimates(const torch::nn::Module& model, const Settings& settings, bool every_1d) {
+  for (const auto* probe : {"ones", "hadamard", "rademacher"}) {
+    settings_ = still_settings(settings, probe, every_1d);
+    probes_.emplace_back(probe);
+    optimizers_.push_back(make_optimizer(model, settings_));
+  }
+}
+
+std::vector<HeldEstimate> RunningEstimates::of(const HessianBlock& hessian, int64_t refreshes) {
+  const auto& parameter = hessian.block.parameter;
+  const auto matrix = hessian.filled().to(parameter.options().requires_grad(false));
+  const auto index = at::tensor(hessian.channels, at::kLong);
+  const auto known = [&](const at::Tensor& values) {
+    return values.detach().to(at::kCPU, at::kDouble).index_select(0, index);
+  };
+  std::vector<HeldEstimate> all;
+  for (size_t i = 0; i < optimizers_.size(); ++i) {
+    auto& optimizer = dynamic_cast<SGDPH&>(optimizers_[i]->base());
+    at::Tensor divisor;
+    optimizer.set_curvature_filter([&](const at::Tensor& curvature) { return divisor = curvature; });
+    for (int64_t refresh = 1; refresh <= refreshes; ++refresh) {
+      optimizer.update_curvature(0.5 * parameter.dot(matrix.mv(parameter)));
+      // A gradient of zero at the last step, so that the optimizer works out what it would divide by.
+      if (refresh == refreshes) parameter.mutable_grad() = at::zeros_like(parameter).detach();
+      optimizer.step();
+    }
+    parameter.mutable_grad().reset();
+    optimizer.set_curvature_filter(nullptr);
+    const auto* state = optimizer.param_state(parameter);
+    if (state == nullptr || state->refreshes() == 0) continue;
+    HeldEstimate held{probes_[i], {}, {}};
+    if (probes_[i] == "ones") {
+      held.estimate = known(optimizer.last_step().blocks_refreshed.front().estimate);
+    } else {
+      held.estimate = known(state->curvature());
+      const bool from_zero = settings_.rule == "reference" && probes_[i] == "rademacher";
+      if (from_zero)
+        held.estimate /= 1 - std::pow(*settings_.hessian_momentum, static_cast<double>(state->refreshes()));
+    }
+    // The floor is relative to the whole block's mean.
+    if (hessian.complete() && divisor.defined()) held.divisor = known(divisor);
+    all.push_back(std::move(held));
+  }
+  return all;
+}
+
+}  // namespace sgdph::lab

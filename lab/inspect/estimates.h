@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/settings.h"
+#include "inspect/hessian_block.h"
+#include "train/optimizers.h"
+
+namespace sgdph::lab {
+
+/// A block's curvature as SGD-PH holds it with one of the probes; of the channels whose rows are known, float64.
+struct HeldEstimate {
+  std::string probe;
+  at::Tensor estimate;  ///< the running estimate with its sign, corrected for its start from zero
+  at::Tensor divisor;   ///< rectified, what the momentum is divided by; undefined unless every row is known
+};
+
+/// SGD-PH with each probe, fed with the Hessian blocks that were measured: the loss is 1/2 w'Hw, so that a product
+/// costs next to nothing and the optimizer's own code does the rest. Weights and batch stand still: what the estimates
+/// are off by is the probe's doing.
+class RunningEstimates {
+ public:
+  /// Rule, smoothing and seed are the settings', of which a UserError may complain; the floor is that of the probe.
+  RunningEstimates(const torch::nn::Module& model, const Settings& settings, bool every_1d);
+
+  /// After so many refreshes. A parameter that is no block to the optimizer, such as the last one of the published
+  /// rule, has none.
+  std::vector<HeldEstimate> of(const HessianBlock& hessian, int64_t refreshes);
+
+  /// Rule and smoothing, every default filled in.
+  const Settings& settings() const { return settings_; }
+
+ private:
+  Settings settings_;
+  std::vector<std::string> probes_;
+  std::vector<std::unique_ptr<TrainingOptimizer>> optimizers_;
+};
+
+}  // namespace sgdph::lab

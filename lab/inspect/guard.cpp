@@ -1,0 +1,46 @@
+#include "inspect/guard.h"
+
+#include <c10/util/Exception.h>
+#include <sgdph/sgd_ph.h>
+
+#include <memory>
+#include <utility>
+
+namespace sgdph::lab {
+namespace {
+
+/// The guard's notice says "from now on", and here is no training.
+class NoWarnings : public c10::WarningHandler {
+ public:
+  void process(const c10::SourceLocation&, const std::string&, bool) override {}
+};
+
+}  // namespace
+
+GuardFinding ask_guard(const at::Tensor& loss, const std::vector<at::Tensor>& parameters, const at::Tensor& block) {
+  // Paper: refreshes every block at once, and has no last block that is excluded.
+  const auto options = SGDPHOptions(0).rule(Rule::Paper);
+  std::vector<at::Tensor> others;
+  for (const auto& parameter : parameters) {
+    if (!parameter.is_same(block)) others.push_back(parameter);
+  }
+  std::vector<torch::optim::OptimizerParamGroup> groups;
+  groups.emplace_back(std::vector<at::Tensor>{block}, std::make_unique<SGDPHOptions>(options));
+  if (!others.empty()) {
+    groups.emplace_back(std::move(others), std::make_unique<SGDPHOptions>(SGDPHOptions(options).second_order(false)));
+  }
+  SGDPH optimizer(std::move(groups), options);
+  NoWarnings silent;
+  const c10::Warning::WarningHandlerGuard guard(&silent);
+  optimizer.update_curvature(loss);
+  optimizer.step();  // without gradients nothing moves
+  GuardFinding finding;
+  const auto* state = optimizer.param_state(block);
+  finding.shift_invariant = state != nullptr && state->shift_invariant();
+  if (!optimizer.last_step().blocks_refreshed.empty()) {
+    finding.row_sum = optimizer.last_step().blocks_refreshed.front().estimate;
+  }
+  return finding;
+}
+
+}  // namespace sgdph::lab

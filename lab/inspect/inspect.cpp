@@ -1,0 +1,199 @@
+#include "inspect/inspect.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/interrupt.h"
+#include "base/names.h"
+#include "base/terminal.h"
+#include "train/machine.h"
+#include "train/progress.h"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+#include <sgdph/hessian.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/types.h>
+
+#include <unistd.h>
+#include <algorithm>
+#include <cstdio>
+
+namespace sgdph::lab {
+namespace {
+
+constexpr double kLongWait = 60;   // seconds after which limits are worth a word
+constexpr double kQuick = 2;       // seconds a product may take to be timed on the whole batch
+constexpr int64_t kTrialPart = 8;  // of the batch, for a first trial
+constexpr size_t kTrials = 8;
+constexpr double kTrialSeconds = 1;
+constexpr double kPassesPerBlock = 3;  // forward and two gradients, each about a product
+constexpr double kBetweenLines = 30;   // seconds, where there is no terminal
+constexpr double kBetweenBars = 0.1;
+
+/// Seconds of a product of the block, its graph there and warm, on the batch's first images: the median of a few, since
+/// one may stall.
+double product_seconds(const Subject& subject, const Block& block, int64_t images) {
+  const auto gradient = torch::autograd::grad(
+      {subject.loss(images)}, {block.parameter}, /*grad_outputs=*/{}, /*retain_graph=*/true, /*create_graph=*/true,
+      /*allow_unused=*/true)[0];
+  const auto probe = at::ones_like(block.parameter).detach();
+  std::vector<double> seconds;
+  const auto begin = seconds_now();
+  while (seconds.size() < kTrials && (seconds.size() < 2 || seconds_now() - begin < kTrialSeconds)) {
+    const auto now = seconds_now();
+    hessian_vector_product(gradient, block.parameter, probe, /*retain_graph=*/true);
+    seconds.push_back(seconds_now() - now);
+  }
+  seconds.erase(seconds.begin());  // warmed up
+  return median_known(seconds);
+}
+
+/// The same of the whole batch; scaled up from a part of it if it takes long.
+double estimated_product(const Subject& subject, const Block& block) {
+  const auto images = subject.images.size(0);
+  const auto part = std::clamp<int64_t>(images / kTrialPart, 2, images);
+  const auto seconds = product_seconds(subject, block, part) * static_cast<double>(images) / static_cast<double>(part);
+  return seconds > kQuick || part == images ? seconds : product_seconds(subject, block, images);
+}
+
+/// One line on a terminal, redrawn; otherwise a line when a block begins, and now and then.
+class InspectProgress {
+ public:
+  InspectProgress(size_t blocks, int64_t products, double seconds)
+      : blocks_(blocks),
+        products_(products),
+        estimate_(seconds),
+        begin_(seconds_now()),
+        last_(begin_),
+        terminal_(is_terminal(STDERR_FILENO)) {}
+  ~InspectProgress() {
+    if (terminal_) fmt::print(stderr, "\r\x1b[K");
+    std::fflush(stderr);
+  }
+  InspectProgress(const InspectProgress&) = delete;
+  InspectProgress& operator=(const InspectProgress&) = delete;
+
+  void begin(size_t index, const Block& block) {
+    title_ = fmt::format("[{}/{}] {}, {} channels", index + 1, blocks_, block.name, block.channels());
+    if (!terminal_) fmt::print(stderr, "{}\n", title_);
+  }
+  void add_product() {
+    ++done_;
+    const auto now = seconds_now();
+    if (now - last_ < (terminal_ ? kBetweenBars : kBetweenLines)) return;
+    last_ = now;
+    const auto part = static_cast<double>(done_) / static_cast<double>(products_);
+    const auto left = part > 0.02 ? (now - begin_) * (1 - part) / part : estimate_ * (1 - part);
+    const auto words = fmt::format("{:3.0f} %  about {} left", 100 * part, duration_text(left));
+    if (terminal_) {
+      const auto line = fmt::format("[{}] {}  {}", bar_text(part, 16), words, title_);
+      fmt::print(stderr, "\r\x1b[K{}", fit_to_terminal(line));
+    } else {
+      fmt::print(stderr, "{}\n", words);
+    }
+    std::fflush(stderr);
+  }
+  int64_t done() const { return done_; }
+
+ private:
+  size_t blocks_;
+  int64_t products_;
+  double estimate_;
+  double begin_;
+  double last_;
+  bool terminal_;
+  int64_t done_ = 0;
+  std::string title_;
+};
+
+std::string place_of(const InspectReport& report) {
+  return fmt::format("{} on {}, batch of {}; {}", report.model, report.dataset, report.batch_size, report.source);
+}
+
+}  // namespace
+
+Inspection::Inspection(InspectOptions options)
+    : options_(std::move(options)),
+      subject_(prepare_subject(options_.settings, options_.weights, options_.float64)),
+      blocks_(choose_blocks(blocks_of(*subject_.model, options_.every_1d), options_.blocks)),
+      estimates_(*subject_.model, subject_.settings, options_.every_1d) {
+  std::vector<std::string> names;
+  for (const auto& block : blocks_) names.push_back(block.name);
+  if (!options_.picture.empty()) check_name("block to draw", options_.picture, names);
+}
+
+InspectReport Inspection::blank_report() const {
+  const auto& s = subject_.settings;
+  InspectReport report;
+  report.model = s.model;
+  report.norm = s.norm;
+  report.dataset = s.dataset;
+  report.width = s.width;
+  report.source = subject_.source;
+  report.batch_size = subject_.images.size(0);
+  report.loss = subject_.loss().item<double>();
+  report.precision = options_.float64 ? "float64" : "float32";
+  report.rule = estimates_.settings().rule.value();
+  report.probe_cycle = estimates_.settings().probe_cycle.value();
+  report.hessian_momentum = estimates_.settings().hessian_momentum.value();
+  report.refreshes = options_.refreshes;
+  report.seed = s.seed;
+  report.planned = static_cast<int64_t>(blocks_.size());
+  report.cpu = cpu_name();
+  report.libtorch = libtorch_version();
+  report.version = sgdph_version();
+  report.started = time_stamp();
+  report.threads = s.threads;
+  return report;
+}
+
+InspectResult Inspection::run() {
+  const InterruptGuard guard;
+  InspectResult result;
+  result.report = blank_report();
+  int64_t products = 0;
+  for (const auto& block : blocks_) products += products_of(block, options_.max_channels);
+  // The first block is the dearest: its product goes through the whole network.
+  const auto product = estimated_product(subject_, blocks_.front());
+  const auto seconds =
+      product * (static_cast<double>(products) + kPassesPerBlock * static_cast<double>(blocks_.size()));
+  fmt::print(
+      stderr, "{} blocks, {} Hessian-vector products, about {} ({:.3g} s for one of the first block){}\n",
+      blocks_.size(), products, duration_text(seconds), product,
+      seconds > kLongWait ? "; --blocks and --max-channels limit it" : "");
+
+  const auto begin = seconds_now();
+  {
+    InspectProgress progress(blocks_.size(), products, seconds);
+    const auto parameters = subject_.model->parameters();
+    for (size_t i = 0; i < blocks_.size() && !interrupted(); ++i) {
+      progress.begin(i, blocks_[i]);
+      const auto hessian = measure_hessian(
+          [&] { return subject_.loss(); }, parameters, blocks_[i], options_.max_channels,
+          [&] { progress.add_product(); });
+      if (hessian.channels.empty()) break;
+      const auto held = hessian.finite() ? estimates_.of(hessian, options_.refreshes) : std::vector<HeldEstimate>();
+      result.report.rows.push_back(block_row(hessian, held));
+      result.views.emplace_back(hessian, result.report.rows.back());
+    }
+    result.report.products = progress.done();
+  }
+  result.report.seconds = seconds_now() - begin;
+  result.report.verdict = verdict_of(result.report.rows);
+  result.drawn = typical_view(result.views);
+  for (size_t i = 0; i < result.views.size(); ++i) {
+    if (result.views[i].row.block == options_.picture) result.drawn = i;
+  }
+  result.interrupted = interrupted();
+  return result;
+}
+
+void write_inspect_report(const InspectResult& result, const std::filesystem::path& folder) {
+  write_file_atomically(folder / "inspect.json", {render(result.report, TableFormat::Json)});
+  write_file_atomically(folder / "inspect.md", {render(result.report, TableFormat::Markdown)});
+  write_file_atomically(folder / "inspect.csv", {render(result.report, TableFormat::Csv)});
+  if (result.views.empty()) return;
+  write_file_atomically(folder / "inspect.svg", {block_picture(result.views[result.drawn], place_of(result.report))});
+}
+
+}  // namespace sgdph::lab

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "inspect/figures.h"
+#include "inspect/verdict.h"
+#include "study/table.h"
+
+namespace sgdph::lab {
+
+/// What was looked at, and what was found.
+struct InspectReport {
+  std::string model, norm, dataset;
+  double width = 1;
+  std::string source;  ///< of the weights
+  int64_t batch_size = 0;
+  double loss = 0;
+  std::string precision;
+  std::string rule;
+  int64_t refreshes = 0;
+  int64_t probe_cycle = 0;
+  double hessian_momentum = 0;
+  int64_t seed = 0;
+  int64_t products = 0;  ///< done
+  double seconds = 0;
+  int64_t planned = 0;  ///< blocks
+  std::string cpu, libtorch, version, started;
+  int64_t threads = 0;
+  std::vector<BlockRow> rows;
+  Verdict verdict;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
+    InspectReport, model, norm, dataset, width, source, batch_size, loss, precision, rule, refreshes, probe_cycle,
+    hessian_momentum, seed, products, seconds, planned, cpu, libtorch, version, started, threads, rows, verdict)
+
+/// Text and markdown: what was looked at, the blocks, the probes, the verdict. CSV: one flat table of blocks. JSON:
+/// everything, channel by channel.
+std::string render(const InspectReport& report, TableFormat format);
+
+}  // namespace sgdph::lab

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "config/settings.h"
+#include "models/registry.h"
+
+namespace sgdph::lab {
+
+/// What is looked at: a network with its weights, and the first batch of its training.
+struct Subject {
+  Settings settings;   ///< resolved
+  std::string source;  ///< where the weights come from
+  std::shared_ptr<ImageModel> model;
+  at::Tensor images, labels;
+
+  /// The training loss of the batch's first `count` images: batch norm normalises by them and keeps its running
+  /// statistics. What is drawn at random, such as dropout, is the same at every call.
+  at::Tensor loss(int64_t count) const;
+  at::Tensor loss() const { return loss(images.size(0)); }
+};
+
+/// Weights to look at.
+struct SavedWeights {
+  std::string source;
+  std::optional<std::string> state_dict;  ///< bytes; without: the network as it begins, or `init` of the settings
+};
+
+/// A UserError for settings, data or weights that do not go together, and for weights that give no finite loss.
+Subject prepare_subject(const Settings& settings, const SavedWeights& weights, bool float64);
+
+}  // namespace sgdph::lab

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+/// Pieces of pictures as SVG, which follow the reader's choice of light or dark.
+namespace sgdph::lab::svg {
+
+std::string escaped(const std::string& text);
+
+/// Opens a picture with a title for readers who do not see it. The classes title, paper, grid and axis, and the colours
+/// --ink, --soft and --paper, are there; `style` adds to them.
+std::string open(double width, double height, const std::string& title, const std::string& style);
+std::string close();
+
+/// `anchor`: start, middle or end.
+std::string text(double x, double y, const char* anchor, const std::string& words, const std::string& attributes = "");
+std::string line(const char* kind, double x1, double y1, double x2, double y2, const std::string& attributes = "");
+
+}  // namespace sgdph::lab::svg
