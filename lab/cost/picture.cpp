@@ -1,5 +1,7 @@
 #include "cost/picture.h"
 
+#include "base/markup.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,30 +33,6 @@ constexpr const char* kStyle =
     "text{fill:var(--ink);font:12px system-ui,sans-serif}.title{font-size:15px;font-weight:600}"
     ".paper{fill:var(--paper)}.grid{stroke:var(--soft)}.one{stroke:var(--ink);stroke-dasharray:4 3}"
     ".axis{stroke:var(--ink)}.line{fill:none;stroke-width:2}.bar{stroke-width:1.5}";
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const auto letter : text) {
-    switch (letter) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += letter;
-    }
-  }
-  return out;
-}
-
-std::string text_at(double x, double y, const char* anchor, const std::string& text, const char* extra = "") {
-  return fmt::format(
-      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, extra, escaped(text));
-}
-
-std::string line_between(const char* kind, double x1, double y1, double x2, double y2, const std::string& extra = "") {
-  return fmt::format(
-      "<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"{}/>\n", kind, x1, y1, x2, y2, extra);
-}
 
 const char* colour_of(const std::string& name) {
   const auto names = engine_names();
@@ -94,24 +72,24 @@ class Panel {
         batch_sizes_(batch_sizes) {}
 
   std::string frame(const std::string& title) const {
-    auto svg = text_at(x_ + kLeft, y_ + kTop - 14, "start", title, " class=\"title\"");
+    auto svg = svg_text(x_ + kLeft, y_ + kTop - 14, "start", title, " class=\"title\"");
     double last = ratios_.from + kTickGap;
     for (const auto tick :
          {0.5, 0.75, 1., 1.1, 1.25, 1.5, 1.75, 2., 2.5, 3., 4., 5., 6., 8., 10., 15., 20., 30., 50.}) {
       const auto place = ratios_.at(tick);
       if (tick < ratios_.low || tick > ratios_.high || (tick != 1 && last - place < kTickGap)) continue;
       last = place;
-      svg += line_between(tick == 1 ? "one" : "grid", batches_.from, place, batches_.to, place);
-      svg += text_at(batches_.from - 8, place + 4, "end", fmt::format("{:g}", tick));
+      svg += svg_line(tick == 1 ? "one" : "grid", batches_.from, place, batches_.to, place);
+      svg += svg_text(batches_.from - 8, place + 4, "end", fmt::format("{:g}", tick));
     }
     for (const auto size : batch_sizes_) {
       const auto place = batches_.at(static_cast<double>(size));
-      svg += line_between("axis", place, ratios_.from, place, ratios_.from + 5);
-      svg += text_at(place, ratios_.from + 18, "middle", std::to_string(size));
+      svg += svg_line("axis", place, ratios_.from, place, ratios_.from + 5);
+      svg += svg_text(place, ratios_.from + 18, "middle", std::to_string(size));
     }
-    svg += line_between("axis", batches_.from, ratios_.from, batches_.to, ratios_.from);
-    svg += line_between("axis", batches_.from, ratios_.from, batches_.from, ratios_.to);
-    return svg + text_at((batches_.from + batches_.to) / 2, ratios_.from + 36, "middle", "batch size");
+    svg += svg_line("axis", batches_.from, ratios_.from, batches_.to, ratios_.from);
+    svg += svg_line("axis", batches_.from, ratios_.from, batches_.from, ratios_.to);
+    return svg + svg_text((batches_.from + batches_.to) / 2, ratios_.from + 36, "middle", "batch size");
   }
 
   /// The rows of one engine, by batch size.
@@ -123,11 +101,11 @@ class Panel {
       const auto x = batches_.at(static_cast<double>(row->batch_size));
       const auto y = ratios_.at(row->ratio.value);
       points += fmt::format("{}{:.1f},{:.1f}", points.empty() ? "" : " ", x, y);
-      marks += line_between(
+      marks += svg_line(
           "bar", x, ratios_.at(row->ratio.low), x, ratios_.at(row->ratio.high), fmt::format(" stroke=\"{}\"", colour));
       marks += fmt::format(
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"><title>{}: {:.2f}</title></circle>\n", x, y,
-          colour, escaped(engine(row->engine).label), row->ratio.value);
+          colour, escape_markup(engine(row->engine).label), row->ratio.value);
     }
     return fmt::format("<polyline class=\"line\" stroke=\"{}\" points=\"{}\"/>\n", colour, points) + marks;
   }
@@ -160,8 +138,8 @@ std::string legend(const std::vector<std::string>& names, double y) {
     const auto x = kLeft + width * static_cast<double>(i % kLegendPerRow);
     const auto line = i / kLegendPerRow;
     const auto row = y + kLegendRow * static_cast<double>(line);
-    svg += line_between("line", x, row, x + 22, row, fmt::format(" stroke=\"{}\"", colour_of(names[i])));
-    svg += text_at(x + 30, row + 4, "start", engine(names[i]).label);
+    svg += svg_line("line", x, row, x + 22, row, fmt::format(" stroke=\"{}\"", colour_of(names[i])));
+    svg += svg_text(x + 30, row + 4, "start", engine(names[i]).label);
   }
   return svg;
 }
@@ -191,7 +169,7 @@ std::string cost_picture(const CostReport& report) {
       "role=\"img\">\n<title>Time of a step relative to SGDM</title>\n<style>{2}</style>\n"
       "<rect class=\"paper\" width=\"{0:.0f}\" height=\"{1:.0f}\"/>\n",
       width, height, kStyle);
-  svg += text_at(kLeft, 26, "start", "Time of a step relative to SGDM with the same layers", " class=\"title\"");
+  svg += svg_text(kLeft, 26, "start", "Time of a step relative to SGDM with the same layers", " class=\"title\"");
   for (size_t i = 0; i < models.size(); ++i) {
     const auto column = i % kPanelsPerRow;
     const auto line = i / kPanelsPerRow;
