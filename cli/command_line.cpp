@@ -12,6 +12,7 @@ const std::vector<Command>& commands() {
       {"eval", "accuracy and loss of a checkpoint", setup_eval},
       {"compare", "several optimizers and seeds on one task, with a table", setup_compare},
       {"cost", "time and peak memory of a step, relative to SGDM", setup_cost},
+      {"report", "run folders to one page: curves, tables, cost, settings", setup_report},
       {"data", "list, fetch and verify data sets", setup_data},
       {"list", "list models, norms, optimizers, data sets or recipes", setup_list},
       {"completion", "print a completion script for a shell", setup_completion},
