@@ -36,9 +36,15 @@ ReportContent read_report(const ReportOptions& options) {
   if (!folder.has_filename()) folder = folder.parent_path();
   content.title =
       options.title.empty() ? fmt::format("Report: {}", as_utf8(folder.filename().string())) : options.title;
-  content.written = fmt::format(
-      "{} of {}, written by sgdph {} on {}", plural(content.found.runs.size(), "run"),
-      plural(content.tasks.size(), "task"), sgdph_version(), time_stamp());
+  std::vector<std::string> parts;
+  const auto& [runs, costs, inspections, references, notices] = content.found;
+  if (!runs.empty()) {
+    parts.push_back(fmt::format("{} of {}", plural(runs.size(), "run"), plural(content.tasks.size(), "task")));
+  }
+  if (!costs.empty()) parts.push_back(plural(costs.size(), "measurement") + " of cost");
+  if (!inspections.empty()) parts.push_back(plural(inspections.size(), "inspection"));
+  content.written =
+      fmt::format("{}. Written by sgdph {} on {}.", fmt::join(parts, ", "), sgdph_version(), time_stamp());
   return content;
 }
 

@@ -177,7 +177,7 @@
       const common = { ticks: { color: ink, maxRotation: 0 }, grid: { color: line } };
       const name = this.x === "epoch" ? "epoch" : `training time, ${this.unit[0]}`;
       return {
-        x: { ...common, type: "linear", title: { display: true, text: name, color: ink } },
+        x: { ...common, type: "linear", bounds: "data", title: { display: true, text: name, color: ink } },
         y: { ...common, type: this.y, title: { display: data.metrics[metric].unit !== "", text: data.metrics[metric].unit, color: ink } },
       };
     }
