@@ -99,11 +99,15 @@ class Collector {
   void take_inspection(const fs::path& file, const std::string& name) {
     FoundInspection inspection;
     inspection.name = name;
-    inspection.content = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
-    if (!inspection.content.is_object() || !inspection.content.contains("blocks") ||
-        !inspection.content["blocks"].is_array()) {
-      fail("{}: no list of blocks as sgdph inspect writes it", file.string());
+    inspection.facts = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
+    for (const auto* key : {"blocks", "rows"}) {
+      if (!inspection.facts.is_object() || !inspection.facts.contains(key) || !inspection.facts[key].is_array())
+        continue;
+      inspection.blocks = inspection.facts[key];
+      inspection.facts.erase(key);
+      break;
     }
+    if (inspection.blocks.is_null()) fail("{}: no list of blocks as sgdph inspect writes it", file.string());
     std::set<fs::path> pictures;
     for (const auto& beside : fs::directory_iterator(file.parent_path())) {
       const auto stem = beside.path().filename().string();

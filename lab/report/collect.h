@@ -27,7 +27,8 @@ struct FoundCost {
 /// What `sgdph inspect` wrote: shown as it is, whatever its columns are.
 struct FoundInspection {
   std::string name;
-  nlohmann::ordered_json content;
+  nlohmann::ordered_json facts;  ///< all but the blocks
+  nlohmann::ordered_json blocks;
   std::vector<std::string> pictures;  ///< SVG
 };
 

@@ -41,7 +41,7 @@ std::string folded(const std::string& title, const std::string& body) {
 
 std::string task_text(const Task& task, const std::filesystem::path& figures) {
   auto text = fmt::format("## {}\n\n{}", escape_markdown(task.title), table_text(result_table(task)));
-  const auto ranking = rank_agreement(task.compared()).words();
+  const auto ranking = task.ranking();
   if (!ranking.empty()) text += escape_markdown(ranking) + "\n\n";
   if (!figures.empty()) {
     for (size_t i = 0; i < kMetrics.size(); ++i) {
@@ -62,9 +62,9 @@ std::string cost_text(const FoundCost& cost) {
 
 std::string inspection_text(const FoundInspection& inspection) {
   return fmt::format(
-      "## Curvature of blocks: {}\n\n{}{}", escape_markdown(inspection.name),
-      folded("Facts", table_text(inspection_facts(inspection.content))),
-      table_text(block_table(inspection.content["blocks"])));
+      "## Curvature of blocks: {}\n\n{}\n\n{}{}", escape_markdown(inspection.name),
+      escape_markdown(verdict_of(inspection)), folded("Facts", table_text(inspection_facts(inspection.facts))),
+      table_text(block_table(inspection.blocks)));
 }
 
 }  // namespace

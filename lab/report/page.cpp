@@ -25,7 +25,7 @@ std::string filled(std::string_view text, const std::map<std::string_view, std::
   return out += text.substr(from);
 }
 
-std::string cell_html(const Cell& cell, bool first) {
+std::string cell_html(const TableCell& cell, bool first) {
   auto text = escape_markup(cell.text);
   if (cell.strong) text = "<strong>" + text + "</strong>";
   if (cell.bar > 0) text = fmt::format(R"(<span class="bar" style="--part:{:.3f}">{}</span>)", cell.bar, text);
@@ -72,7 +72,7 @@ std::string task_html(const Task& task, size_t index) {
   const auto id = fmt::format("task-{}", index);
   const auto title = escape_markup(task.title);
   const auto results = table_html(result_table(task), "results", "Results: " + task.title);
-  const auto ranking = paragraph(rank_agreement(task.compared()).words(), "ranking");
+  const auto ranking = paragraph(task.ranking(), "ranking");
   const auto runs = table_html(run_table(task), "runs", "Runs: " + task.title);
   const auto differing = table_html(differing_settings(task), "settings", "Settings that differ: " + task.title);
   const auto shared = table_html(shared_settings(task), "settings", "Settings that all share: " + task.title);
@@ -113,8 +113,9 @@ std::string cost_html(const FoundCost& cost, size_t index) {
 }
 
 std::string inspection_html(const FoundInspection& inspection, size_t index) {
-  auto body = table_html(inspection_facts(inspection.content), "facts", "Inspected: " + inspection.name);
-  body += table_html(block_table(inspection.content["blocks"]), "blocks", "Blocks: " + inspection.name);
+  auto body = paragraph(verdict_of(inspection));
+  body += table_html(inspection_facts(inspection.facts), "facts", "Inspected: " + inspection.name);
+  body += table_html(block_table(inspection.blocks), "blocks", "Blocks: " + inspection.name);
   for (const auto& svg : inspection.pictures) body += image_html(svg, "Picture of a block: " + inspection.name);
   return section_html(fmt::format("inspection-{}", index), "Curvature of blocks: " + inspection.name, body);
 }

@@ -5,8 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cmath>
-
 namespace sgdph::lab {
 
 std::vector<ReferenceFigure> read_references(const std::filesystem::path& file) {
@@ -36,28 +34,6 @@ void write_references(const std::vector<ReferenceFigure>& figures, const std::fi
     list.push_back(std::move(entry));
   }
   write_file_atomically(folder / kReferenceFile, {nlohmann::json{{"figures", list}}.dump(2) + "\n"});
-}
-
-std::string RankAgreement::words() const {
-  if (pairs == 0) return "";
-  if (pairs == 1) return swapped == 0 ? "The ranking agrees." : "The ranking is the other way round.";
-  if (swapped == 0) return fmt::format("The ranking agrees in all {} pairs.", pairs);
-  const auto tau = 1 - 2 * static_cast<double>(swapped) / static_cast<double>(pairs);
-  return fmt::format(
-      "The ranking differs: {} of {} pairs are the other way round (Kendall's tau {:.2f}).", swapped, pairs, tau);
-}
-
-RankAgreement rank_agreement(const std::vector<ComparedFigure>& figures) {
-  RankAgreement agreement;
-  for (size_t i = 0; i < figures.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      const auto order = (figures[i].ours - figures[j].ours) * (figures[i].reference - figures[j].reference);
-      if (order == 0 || std::isnan(order)) continue;
-      ++agreement.pairs;
-      agreement.swapped += order < 0 ? 1 : 0;
-    }
-  }
-  return agreement;
 }
 
 }  // namespace sgdph::lab

@@ -23,21 +23,4 @@ constexpr const char* kReferenceFile = "reference.json";
 std::vector<ReferenceFigure> read_references(const std::filesystem::path& file);
 void write_references(const std::vector<ReferenceFigure>& figures, const std::filesystem::path& folder);
 
-/// Ours beside the reference.
-struct ComparedFigure {
-  std::string label;
-  double ours = 0;
-  double reference = 0;
-};
-
-/// How far two rankings agree. Pairs that are equal on a side count for neither.
-struct RankAgreement {
-  size_t pairs = 0;
-  size_t swapped = 0;
-
-  /// "The ranking agrees in all 21 pairs." or how many of them are the other way round, with Kendall's tau.
-  std::string words() const;
-};
-RankAgreement rank_agreement(const std::vector<ComparedFigure>& figures);
-
 }  // namespace sgdph::lab

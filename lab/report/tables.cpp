@@ -3,13 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 
 namespace sgdph::lab {
 namespace {
 
 using nlohmann::json;
+
+// What a reader looks for first in a table of blocks, whatever order it was written in.
+constexpr std::string_view kLeading[] = {
+    "name", "block", "kind", "channels", "off_diagonal", "off_diagonal_ratio", "row_sum.same_sign", "shift_invariant"};
+constexpr const char* kVerdictText = "verdict.text";
 
 std::string cell_text(const json& value) {
   if (value.is_null()) return "-";
@@ -19,7 +26,7 @@ std::string cell_text(const json& value) {
 ReportTable plain(const Table& table) {
   ReportTable result{table.columns, {}};
   for (const auto& row : table.rows) {
-    std::vector<Cell> cells;
+    std::vector<TableCell> cells;
     for (const auto& text : row) cells.push_back({text});
     result.rows.push_back(std::move(cells));
   }
@@ -45,8 +52,8 @@ void add_references(ReportTable& table, const Task& task) {
   table.columns.insert(table.columns.begin() + 2, {name + " %", "difference"});
   for (size_t i = 0; i < table.rows.size(); ++i) {
     const auto& series = task.series[i];
-    Cell value{"-"};
-    Cell difference{"-"};
+    TableCell value{"-"};
+    TableCell difference{"-"};
     if (const auto& figure = series.reference) {
       value.text = figure->deviation ? fmt::format("{:.2f} +- {:.2f}", figure->value, *figure->deviation)
                                      : fmt::format("{:.2f}", figure->value);
@@ -166,7 +173,7 @@ ReportTable differing_settings(const Task& task) {
   for (const auto& series : task.series) table.columns.push_back(series.label);
   for (const auto& [key, values] : settings_by_key(task)) {
     if (key == "opt" || all_same(values)) continue;
-    std::vector<Cell> row{{key}};
+    std::vector<TableCell> row{{key}};
     for (const auto& value : values) row.push_back({value});
     table.rows.push_back(std::move(row));
   }
@@ -208,23 +215,32 @@ ReportTable block_table(const nlohmann::ordered_json& blocks) {
       if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
     }
   }
-  // The name first, wherever it stands.
-  std::stable_partition(keys.begin(), keys.end(), [](const auto& key) { return key == "name"; });
+  const auto rank = [](const std::string& key) {
+    return std::find(std::begin(kLeading), std::end(kLeading), key) - std::begin(kLeading);
+  };
+  std::stable_sort(keys.begin(), keys.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
   for (const auto& key : keys) table.columns.push_back(words_of_key(key));
   for (const auto& block : flat) {
-    std::vector<Cell> row;
+    std::vector<TableCell> row;
     for (const auto& key : keys) row.push_back({block.contains(key) ? figure_text(block[key]) : "-"});
     table.rows.push_back(std::move(row));
   }
   return table;
 }
 
-ReportTable inspection_facts(const nlohmann::ordered_json& content) {
+ReportTable inspection_facts(const nlohmann::ordered_json& facts) {
   ReportTable table{{"", ""}, {}};
   auto flat = nlohmann::ordered_json::object();
-  flatten("", content, flat);
+  flatten("", facts, flat);
+  flat.erase(kVerdictText);
   for (const auto& [key, value] : flat.items()) table.rows.push_back({{words_of_key(key)}, {figure_text(value)}});
   return table;
+}
+
+std::string verdict_of(const FoundInspection& inspection) {
+  auto flat = nlohmann::ordered_json::object();
+  flatten("", inspection.facts, flat);
+  return flat.contains(kVerdictText) ? figure_text(flat[kVerdictText]) : "";
 }
 
 }  // namespace sgdph::lab

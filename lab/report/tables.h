@@ -10,7 +10,7 @@
 
 namespace sgdph::lab {
 
-struct Cell {
+struct TableCell {
   std::string text;
   bool strong = false;
   double bar = 0;  ///< length of a bar behind the figure, from 0 to 1
@@ -19,7 +19,7 @@ struct Cell {
 /// A table of a report, for the page and for text alike.
 struct ReportTable {
   std::vector<std::string> columns;
-  std::vector<std::vector<Cell>> rows;
+  std::vector<std::vector<TableCell>> rows;
 };
 
 /// A row for each series: the table of `sgdph compare`, the reference and the difference beside it if there is one.
@@ -35,6 +35,8 @@ ReportTable cost_table(const std::vector<const CostRow*>& rows);
 /// Whatever an inspection says of its blocks: a column for each key.
 ReportTable block_table(const nlohmann::ordered_json& blocks);
 /// What stands beside the blocks: plain values.
-ReportTable inspection_facts(const nlohmann::ordered_json& content);
+ReportTable inspection_facts(const nlohmann::ordered_json& facts);
+/// What an inspection concludes, in its own words; empty if it does not.
+std::string verdict_of(const FoundInspection& inspection);
 
 }  // namespace sgdph::lab

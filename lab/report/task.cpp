@@ -2,6 +2,7 @@
 
 #include "config/optimizer_table.h"
 #include "report/style.h"
+#include "study/ranking.h"
 
 #include <fmt/format.h>
 
@@ -193,14 +194,17 @@ void name_tasks(std::vector<Task>& tasks) {
 
 }  // namespace
 
-std::vector<ComparedFigure> Task::compared() const {
-  std::vector<ComparedFigure> figures;
+std::string Task::ranking() const {
+  std::vector<double> ours;
+  std::vector<double> theirs;
   for (const auto& one : series) {
-    if (one.reference && one.summary.top1.count > 0) {
-      figures.push_back({one.label, one.summary.top1.mean, one.reference->value});
-    }
+    if (!one.reference || one.summary.top1.count == 0) continue;
+    ours.push_back(one.summary.top1.mean);
+    theirs.push_back(one.reference->value);
   }
-  return figures;
+  const auto agreement = rank_agreement(ours, theirs);
+  if (agreement.pairs == 0) return "";
+  return fmt::format("Ranking of the means: {} (Kendall's tau {:.2f}).", agreement.words(), agreement.tau);
 }
 
 std::vector<Task> make_tasks(Collection& collection) {

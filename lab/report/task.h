@@ -37,8 +37,8 @@ struct Task {
   nlohmann::json settings;  ///< data set, network and epochs
   std::vector<Series> series;
 
-  /// Series with a finished run and a reference.
-  std::vector<ComparedFigure> compared() const;
+  /// Whether the series rank as their references do, in a sentence; empty if there are no two to compare.
+  std::string ranking() const;
 };
 
 /// The runs in tasks and series, which point into the collection. A second run of the same seed is left out with a

@@ -94,6 +94,7 @@ def write_inspection(folder):
     blocks = [{"name": f"layer{i}.bn1.weight", "channels": 16 * i, "off_diagonal_ratio": 0.9 + 0.1 * i, "sign_agreement": 0.6,
                "eigenvalues": {"smallest": -0.01 * i, "largest": 0.5 * i}, "shift_invariant": i == 2} for i in range(1, 5)]
     (folder / "inspect.json").write_text(json.dumps({"model": "resnet8", "dataset": "fashion-mnist", "batch_size": 64,
+                                                      "verdict": {"text": "The blocks are not diagonal.", "blocks": 4},
                                                       "blocks": blocks}))
     cells = "".join(f'<rect x="{20 * i}" y="{20 * j}" width="20" height="20" fill="hsl({30 * (i * j % 7)},70%,50%)"/>'
                     for i in range(8) for j in range(8))
