@@ -63,7 +63,7 @@ std::string cost_text(const FoundCost& cost) {
 std::string inspection_text(const FoundInspection& inspection) {
   return fmt::format(
       "## Curvature of blocks: {}\n\n{}\n\n{}{}", escape_markdown(inspection.name),
-      escape_markdown(verdict_of(inspection)), folded("Facts", table_text(inspection_facts(inspection.facts))),
+      escape_markdown(verdict_text(inspection)), folded("Facts", table_text(inspection_facts(inspection.facts))),
       table_text(block_table(inspection.blocks)));
 }
 

@@ -113,7 +113,7 @@ std::string cost_html(const FoundCost& cost, size_t index) {
 }
 
 std::string inspection_html(const FoundInspection& inspection, size_t index) {
-  auto body = paragraph(verdict_of(inspection));
+  auto body = paragraph(verdict_text(inspection));
   body += table_html(inspection_facts(inspection.facts), "facts", "Inspected: " + inspection.name);
   body += table_html(block_table(inspection.blocks), "blocks", "Blocks: " + inspection.name);
   for (const auto& svg : inspection.pictures) body += image_html(svg, "Picture of a block: " + inspection.name);

@@ -237,7 +237,7 @@ ReportTable inspection_facts(const nlohmann::ordered_json& facts) {
   return table;
 }
 
-std::string verdict_of(const FoundInspection& inspection) {
+std::string verdict_text(const FoundInspection& inspection) {
   auto flat = nlohmann::ordered_json::object();
   flatten("", inspection.facts, flat);
   return flat.contains(kVerdictText) ? figure_text(flat[kVerdictText]) : "";

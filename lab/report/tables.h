@@ -37,6 +37,6 @@ ReportTable block_table(const nlohmann::ordered_json& blocks);
 /// What stands beside the blocks: plain values.
 ReportTable inspection_facts(const nlohmann::ordered_json& facts);
 /// What an inspection concludes, in its own words; empty if it does not.
-std::string verdict_of(const FoundInspection& inspection);
+std::string verdict_text(const FoundInspection& inspection);
 
 }  // namespace sgdph::lab
