@@ -75,7 +75,7 @@ std::string task_html(const Task& task, size_t index) {
   const auto ranking = paragraph(task.ranking(), "ranking");
   const auto runs = table_html(run_table(task), "runs", "Runs: " + task.title);
   const auto differing = table_html(differing_settings(task), "settings", "Settings that differ: " + task.title);
-  const auto shared = table_html(shared_settings(task), "settings", "Settings that all share: " + task.title);
+  const auto shared = table_html(shared_settings(task), "settings shared", "Settings that all share: " + task.title);
   // For readers without scripts, a picture of what the paper shows too.
   const auto figure = image_html(curve_figure(task, 0), fmt::format("{}: {}", kMetrics[0].title, task.title));
   return filled(

@@ -36,7 +36,7 @@ class ReportPage(unittest.TestCase):
         sample_runs.write_comparison(root / "study" / "vgg", seeds=2, epochs=30, model="vgg11")
         for lr in (0.003, 0.01, 0.03):
             for seed in (1, 2):
-                sample_runs.write_run(root / "study" / "grid" / f"lr{lr}-{seed}", "sgd-ph", seed, 40, lr=lr, width=0.5,
+                sample_runs.write_run(root / "study" / "scan" / f"lr{lr}-{seed}", "sgd-ph", seed, 40, lr=lr, width=0.5,
                                       top1=70 + 100 * lr)
         sample_runs.write_cost(root / "study" / "cost")
         sample_runs.write_inspection(root / "study" / "inspect")
@@ -70,7 +70,8 @@ class ReportPage(unittest.TestCase):
     def painted(self, canvas, colour):
         """How many pixels of a canvas have nearly this colour."""
         return self.browser.run(
-            f"(() => {{ const c = {canvas}, d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+            f"(() => {{ const c = {canvas}, copy = new OffscreenCanvas(c.width, c.height).getContext('2d', {{willReadFrequently: true}});"
+            " copy.drawImage(c, 0, 0); const d = copy.getImageData(0, 0, c.width, c.height).data;"
             f" const w = [{', '.join(str(int(colour[i:i + 2], 16)) for i in (1, 3, 5))}]; let n = 0;"
             " for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 200 && w.every((v, k) => Math.abs(v - d[i + k]) < 12)) ++n;"
             " return n; })()")

@@ -48,8 +48,14 @@
     return found.sort((a, b) => far(a) - far(b)).slice(0, kMostInTooltip);
   };
 
-  function short(value) {
-    return Math.abs(value) >= 10 ? value.toFixed(2) : String(Number(value.toPrecision(4)));
+  function short(value, unit) {
+    return unit === "%" ? value.toFixed(2) : String(Number(value.toPrecision(4)));
+  }
+
+  /// Of the many ticks of a logarithmic axis, those of 1, 2 and 5.
+  function logTick(value) {
+    const leading = Math.round(value / 10 ** Math.floor(Math.log10(value) + 1e-9));
+    return [1, 2, 5].includes(leading) ? String(Number(value.toPrecision(1))) : "";
   }
 
   class TaskView {
@@ -174,11 +180,14 @@
 
     scales(metric) {
       const { ink, line } = theme();
-      const common = { ticks: { color: ink, maxRotation: 0 }, grid: { color: line } };
+      const { unit } = data.metrics[metric];
+      const ticks = { color: ink, maxRotation: 0, includeBounds: false };
+      const xTicks = this.x === "epoch" ? { ...ticks, precision: 0 } : ticks;
+      const yTicks = this.y === "logarithmic" ? { ...ticks, callback: logTick } : ticks;
       const name = this.x === "epoch" ? "epoch" : `training time, ${this.unit[0]}`;
       return {
-        x: { ...common, type: "linear", bounds: "data", title: { display: true, text: name, color: ink } },
-        y: { ...common, type: this.y, title: { display: data.metrics[metric].unit !== "", text: data.metrics[metric].unit, color: ink } },
+        x: { type: "linear", bounds: "data", ticks: xTicks, grid: { color: line }, title: { display: true, text: name, color: ink } },
+        y: { type: this.y, bounds: this.y === "linear" ? "ticks" : "data", ticks: yTicks, grid: { color: line }, title: { display: unit !== "", text: unit, color: ink } },
       };
     }
 
@@ -194,8 +203,8 @@
       const runs = series.runs[item.dataIndex];
       const spread = series.std[metric][item.dataIndex];
       const { unit } = data.metrics[metric];
-      const deviation = runs > 1 ? ` ± ${short(spread)}` : "";
-      return `${series.label}: ${short(item.parsed.y)}${deviation}${unit ? " " + unit : ""} (${runs} run${runs === 1 ? "" : "s"})`;
+      const deviation = runs > 1 ? ` ± ${short(spread, unit)}` : "";
+      return `${series.label}: ${short(item.parsed.y, unit)}${deviation}${unit ? " " + unit : ""} (${runs} run${runs === 1 ? "" : "s"})`;
     }
 
     refresh() {
