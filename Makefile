@@ -14,7 +14,8 @@ demo:  ## compare SGD-PH with its six rivals on Fashion-MNIST, in minutes
 	@cmake --preset release -Wno-dev >/dev/null
 	@$(BUILD) release --target sgdph_cli
 	@build/release/cli/sgdph compare --recipe fashion-mnist --output-dir runs/demo
-	@echo "The same with curves, to open in a browser: $$(build/release/cli/sgdph report runs/demo --title 'Seven optimizers on Fashion-MNIST')"
+	@printf 'The same with curves, to open in a browser: '
+	@build/release/cli/sgdph report runs/demo --title 'Seven optimizers on Fashion-MNIST'
 
 test:  ## build everything and run all tests
 	@scripts/install-deps.sh test

@@ -52,10 +52,20 @@
     return unit === "%" ? value.toFixed(2) : String(Number(value.toPrecision(4)));
   }
 
-  /// Of the many ticks of a logarithmic axis, those of 1, 2 and 5.
-  function logTick(value) {
-    const leading = Math.round(value / 10 ** Math.floor(Math.log10(value) + 1e-9));
-    return [1, 2, 5].includes(leading) ? String(Number(value.toPrecision(1))) : "";
+  /// Round values inside the axis, about six; on a logarithmic axis those that begin with 1, 2 or 5.
+  function placeTicks(axis) {
+    const values = [];
+    if (axis.type === "logarithmic") {
+      for (let power = Math.floor(Math.log10(axis.min)); power <= Math.log10(axis.max); ++power) {
+        [1, 2, 5].forEach((digit) => values.push(digit * 10 ** power));
+      }
+    } else {
+      const rough = (axis.max - axis.min) / 6 || 1;
+      const power = 10 ** Math.floor(Math.log10(rough));
+      const step = Math.max(power * [1, 2, 5, 10].find((factor) => factor * power >= rough), axis.options.least);
+      for (let i = Math.ceil(axis.min / step); i * step <= axis.max; ++i) values.push(i * step);
+    }
+    axis.ticks = values.filter((value) => value >= axis.min && value <= axis.max).map((value) => ({ value }));
   }
 
   class TaskView {
@@ -181,13 +191,12 @@
     scales(metric) {
       const { ink, line } = theme();
       const { unit } = data.metrics[metric];
-      const ticks = { color: ink, maxRotation: 0, includeBounds: false };
-      const xTicks = this.x === "epoch" ? { ...ticks, precision: 0 } : ticks;
-      const yTicks = this.y === "logarithmic" ? { ...ticks, callback: logTick } : ticks;
+      const ticks = { color: ink, maxRotation: 0 };
+      const own = { bounds: "data", afterBuildTicks: placeTicks, ticks: { ...ticks, callback: (value) => short(value) } };
       const name = this.x === "epoch" ? "epoch" : `training time, ${this.unit[0]}`;
       return {
-        x: { type: "linear", bounds: "data", ticks: xTicks, grid: { color: line }, title: { display: true, text: name, color: ink } },
-        y: { type: this.y, bounds: this.y === "linear" ? "ticks" : "data", ticks: yTicks, grid: { color: line }, title: { display: unit !== "", text: unit, color: ink } },
+        x: { ...own, least: this.x === "epoch" ? 1 : 0, type: "linear", grid: { color: line }, title: { display: true, text: name, color: ink } },
+        y: { ...(this.y === "linear" ? { ticks } : own), type: this.y, grid: { color: line }, title: { display: unit !== "", text: unit, color: ink } },
       };
     }
 
