@@ -16,7 +16,8 @@ inline std::filesystem::path write_run(
       {"dataset", "cifar10"}, {"model", "resnet8"}, {"epochs", epochs}, {"opt", optimizer}, {"seed", seed}};
   all.update(settings);
   std::filesystem::create_directories(folder);
-  std::vector<nlohmann::json> records{{{"type", "header"}, {"cpu", "a CPU"}, {"settings", all}}};
+  std::vector<nlohmann::json> records;
+  records.push_back({{"type", "header"}, {"cpu", "a CPU"}, {"settings", all}});
   for (int64_t epoch = 1; epoch <= epochs; ++epoch) {
     const auto behind = static_cast<double>(epochs - epoch);
     records.push_back(
