@@ -1,6 +1,6 @@
 # The front door: thin, over CMake presets and scripts. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-asan fuzz bench format lint install clean
+.PHONY: help demo test test-page test-asan fuzz bench format lint install clean
 
 BUILD := cmake --build --preset
 PREFIX ?= /usr/local
@@ -14,12 +14,20 @@ demo:  ## compare SGD-PH with its six rivals on Fashion-MNIST, in minutes
 	@cmake --preset release -Wno-dev >/dev/null
 	@$(BUILD) release --target sgdph_cli
 	@build/release/cli/sgdph compare --recipe fashion-mnist --output-dir runs/demo
+	@printf 'The same with curves, to open in a browser: '
+	@build/release/cli/sgdph report runs/demo --title 'Seven optimizers on Fashion-MNIST'
 
 test:  ## build everything and run all tests
 	@scripts/install-deps.sh test
 	@cmake --preset dev -Wno-dev >/dev/null
 	@$(BUILD) dev
 	@ctest --preset dev
+
+test-page:  ## the page of sgdph report in headless Chromium; SGDPH_SCREENSHOTS=DIR keeps pictures
+	@scripts/install-deps.sh page
+	@cmake --preset release -Wno-dev >/dev/null
+	@$(BUILD) release --target sgdph_cli
+	@SGDPH=build/release/cli/sgdph PYTHONDONTWRITEBYTECODE=1 python3 tests/browser/report_test.py
 
 test-asan:  ## the tests of library and lab under address and undefined-behaviour sanitizers
 	@scripts/install-deps.sh test

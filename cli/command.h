@@ -35,6 +35,7 @@ Action setup_eval(CLI::App& app);
 Action setup_compare(CLI::App& app);
 Action setup_cost(CLI::App& app);
 Action setup_inspect(CLI::App& app);
+Action setup_report(CLI::App& app);
 Action setup_data(CLI::App& app);
 Action setup_list(CLI::App& app);
 Action setup_completion(CLI::App& app);

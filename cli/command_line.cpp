@@ -13,6 +13,7 @@ const std::vector<Command>& commands() {
       {"compare", "several optimizers and seeds on one task, with a table", setup_compare},
       {"cost", "time and peak memory of a step, relative to SGDM", setup_cost},
       {"inspect", "Hessian blocks by brute force: are they diagonal, and what do the probes see", setup_inspect},
+      {"report", "run folders to one page: curves, tables, cost, settings", setup_report},
       {"data", "list, fetch and verify data sets", setup_data},
       {"list", "list models, norms, optimizers, data sets or recipes", setup_list},
       {"completion", "print a completion script for a shell", setup_completion},

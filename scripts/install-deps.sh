@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages that are missing among those named by the arguments' sets, and says which.
-#   install-deps.sh build|lab|demo|test|bench|fuzz|lint ...
+#   install-deps.sh build|lab|demo|test|page|bench|fuzz|lint ...
 # A LibTorch found through CMAKE_PREFIX_PATH takes the place of Debian's.
 set -eu
 
@@ -10,7 +10,7 @@ for folder in $(echo "${CMAKE_PREFIX_PATH:-}" | tr ':;' '  '); do
 done
 build="g++ cmake ninja-build ccache $torch"
 lab="$build pkg-config zlib1g-dev nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libtomlplusplus-dev \
-  libcurl4-openssl-dev libarchive-dev libssl-dev libturbojpeg0-dev"
+  libcurl4-openssl-dev libarchive-dev libssl-dev libturbojpeg0-dev libjs-chart.js"
 # Exchanged with, and measured against.
 python="python3 python3-torch python3-torchvision"
 
@@ -21,10 +21,11 @@ for set in "$@"; do
     lab) wanted="$wanted $lab" ;;
     demo) wanted="$wanted $lab dataset-fashion-mnist" ;;
     test) wanted="$wanted $lab $python libgtest-dev" ;;
+    page) wanted="$wanted $lab python3 chromium fonts-dejavu-core" ;;
     bench) wanted="$wanted $lab $python libbenchmark-dev" ;;
     fuzz) wanted="$wanted clang libfmt-dev zlib1g-dev nlohmann-json3-dev" ;;
     lint) wanted="$wanted clang-format clang-tidy" ;;
-    *) echo "install-deps.sh: unknown set '$set'; use build, lab, demo, test, bench, fuzz or lint" >&2; exit 2 ;;
+    *) echo "install-deps.sh: unknown set '$set'; use build, lab, demo, test, page, bench, fuzz or lint" >&2; exit 2 ;;
   esac
 done
 

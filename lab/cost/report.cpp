@@ -59,22 +59,6 @@ std::string seconds_text(double seconds) {
   return seconds < 0.1 ? fmt::format("{:.1f} ms", 1000 * seconds) : fmt::format("{:.3f} s", seconds);
 }
 
-Table engine_table(const std::vector<const CostRow*>& rows) {
-  Table table;
-  table.columns = {"engine", "layers",     "time / SGDM",       "95 % interval",
-                   "step",   "RSS / SGDM", "LibTorch's / SGDM", "steps timed"};
-  for (const auto* row : rows) {
-    const bool any = row->ratio.count > 0;
-    table.rows.push_back(
-        {engine(row->engine).label, row->kernels, any ? ratio_text(row->ratio.value) : "-", interval_text(row->ratio),
-         any ? seconds_text(row->seconds.value) : "-", memory_text(row->resident), memory_text(row->held),
-         row->note.empty() ? std::to_string(row->ratio.count) : row->note});
-    // SGDM relative to itself is no measurement.
-    if (engine(row->engine).is_reference()) table.rows.back()[3] = "";
-  }
-  return table;
-}
-
 Table position_table(const CostRow& row) {
   Table table;
   table.columns = {"block", "depth", "time / SGDM", "RSS / SGDM", "LibTorch's / SGDM", "steps timed"};
@@ -92,17 +76,9 @@ std::string readable(const CostReport& report, bool markdown, bool positions) {
   auto text = fmt::format(
       "{}, {} threads, LibTorch {}, sgdph {}, {}\n\n", report.cpu, report.threads, report.libtorch, report.version,
       report.started);
-  std::vector<std::pair<std::string, int64_t>> workloads;
-  for (const auto& row : report.rows) {
-    if (workloads.empty() || workloads.back() != std::pair(row.model, row.batch_size)) {
-      workloads.emplace_back(row.model, row.batch_size);
-    }
-  }
-  for (const auto& [model, batch_size] : workloads) {
-    std::vector<const CostRow*> rows;
-    for (const auto& row : report.rows) {
-      if (row.model == model && row.batch_size == batch_size) rows.push_back(&row);
-    }
+  for (const auto& rows : by_workload(report)) {
+    const auto& model = rows.front()->model;
+    const auto batch_size = rows.front()->batch_size;
     text += heading(fmt::format("{} ({} form), batch {}", model, report.form, batch_size));
     text += render_table(engine_table(rows)) + "\n";
     for (const auto& row : report.fast_to_stock) {
@@ -200,6 +176,35 @@ CostRow make_row(
     if (at.steps > 0 || at.held > 0) row.positions.push_back(at);
   }
   return row;
+}
+
+Table engine_table(const std::vector<const CostRow*>& rows) {
+  Table table;
+  table.columns = {"engine", "layers",     "time / SGDM",       "95 % interval",
+                   "step",   "RSS / SGDM", "LibTorch's / SGDM", "steps timed"};
+  for (const auto* row : rows) {
+    const bool any = row->ratio.count > 0;
+    table.rows.push_back(
+        {engine(row->engine).label, row->kernels, any ? ratio_text(row->ratio.value) : "-", interval_text(row->ratio),
+         any ? seconds_text(row->seconds.value) : "-", memory_text(row->resident), memory_text(row->held),
+         row->note.empty() ? std::to_string(row->ratio.count) : row->note});
+    // SGDM relative to itself is no measurement.
+    if (engine(row->engine).is_reference()) table.rows.back()[3] = "";
+  }
+  return table;
+}
+
+std::vector<std::vector<const CostRow*>> by_workload(const CostReport& report) {
+  std::vector<std::vector<const CostRow*>> workloads;
+  for (const auto& row : report.rows) {
+    const auto same = [&](const auto& rows) {
+      return rows.front()->model == row.model && rows.front()->batch_size == row.batch_size;
+    };
+    auto workload = std::find_if(workloads.begin(), workloads.end(), same);
+    if (workload == workloads.end()) workload = workloads.insert(workload, std::vector<const CostRow*>());
+    workload->push_back(&row);
+  }
+  return workloads;
 }
 
 std::string render(const CostReport& report, TableFormat format, bool positions) {

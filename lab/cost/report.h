@@ -8,7 +8,7 @@
 
 #include "cost/measure.h"
 #include "cost/memory.h"
-#include "study/summary.h"
+#include "study/table.h"
 
 namespace sgdph::lab {
 
@@ -72,6 +72,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
 CostRow make_row(
     const Workload& workload, const Engine& engine, const EngineTimes& times, const EngineMemory& memory,
     const EngineMemory& reference);
+
+/// The rows of one workload for readers, one line each.
+Table engine_table(const std::vector<const CostRow*>& rows);
+/// The rows by workload, in the report's order.
+std::vector<std::vector<const CostRow*>> by_workload(const CostReport& report);
 
 /// Text and markdown: a table for each workload, and with `positions` one for each engine with blocks. CSV: one flat
 /// table of engines, or of blocks with `positions`. JSON: everything.

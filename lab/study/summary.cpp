@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <list>
 #include <numeric>
 
 namespace sgdph::lab {
@@ -15,19 +16,16 @@ double mean_of(const std::vector<double>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.) / static_cast<double>(values.size());
 }
 
-SummaryRow row_of(const std::string& optimizer, const std::vector<PlannedRun>& plan) {
+SummaryRow row_of(const RunGroup& group) {
   SummaryRow row;
-  row.optimizer = optimizer;
-  row.label = optimizer_info(optimizer).label;
+  row.optimizer = group.optimizer;
+  row.label = group.label;
+  row.planned = group.planned;
   std::vector<double> top1;
   std::vector<double> best;
   std::vector<double> seconds;
   std::vector<double> memory;
-  for (const auto& planned : plan) {
-    if (planned.optimizer != optimizer) continue;
-    ++row.planned;
-    const auto run = read_run_record(planned.folder);
-    if (!run) continue;
+  for (const auto* run : group.runs) {
     row.diverged += run->status == "diverged" ? 1 : 0;
     if (run->status != "finished") continue;
     top1.push_back(run->top1);
@@ -42,12 +40,6 @@ SummaryRow row_of(const std::string& optimizer, const std::vector<PlannedRun>& p
   return row;
 }
 
-std::string accuracy_text(const Statistic& figure) {
-  if (figure.count == 0) return "-";
-  return figure.count == 1 ? fmt::format("{:.2f}", figure.mean)
-                           : fmt::format("{:.2f} +- {:.2f}", figure.mean, figure.deviation);
-}
-
 std::string ratio_text(const std::optional<double>& ratio) {
   return ratio ? fmt::format("{:.2f}x", *ratio) : "-";
 }
@@ -57,18 +49,12 @@ std::string runs_text(const SummaryRow& row) {
   return row.diverged == 0 ? text : fmt::format("{}, {} diverged", text, row.diverged);
 }
 
-Table readable(const std::vector<SummaryRow>& rows, bool markdown) {
-  Table table;
-  table.columns = {"optimizer",   "test accuracy %", "best epoch %",  "time",
-                   "time / SGDM", "peak memory",     "memory / SGDM", "runs"};
-  for (const auto& row : rows) {
-    const bool any = row.top1.count > 0;
-    auto accuracy = accuracy_text(row.top1);
-    if (row.best) accuracy = fmt::format(markdown ? "**{}**" : "{} *", accuracy);
-    table.rows.push_back(
-        {row.label, accuracy, accuracy_text(row.best_top1), any ? fmt::format("{:.1f} s", row.seconds) : "-",
-         ratio_text(row.relative_seconds), any ? fmt::format("{:.0f} MB", row.memory / 1e6) : "-",
-         ratio_text(row.relative_memory), runs_text(row)});
+/// The table with the best accuracy marked.
+Table marked(const std::vector<SummaryRow>& rows, bool markdown) {
+  auto table = summary_table(rows);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    auto& accuracy = table.rows[i][1];
+    if (rows[i].best) accuracy = fmt::format(markdown ? "**{}**" : "{} *", accuracy);
   }
   return table;
 }
@@ -124,13 +110,31 @@ Statistic statistic(const std::vector<double>& values) {
   return result;
 }
 
+std::string accuracy_text(const Statistic& figure) {
+  if (figure.count == 0) return "-";
+  return figure.count == 1 ? fmt::format("{:.2f}", figure.mean)
+                           : fmt::format("{:.2f} +- {:.2f}", figure.mean, figure.deviation);
+}
+
 std::vector<SummaryRow> summarise(const std::vector<PlannedRun>& plan) {
-  std::vector<SummaryRow> rows;
+  std::vector<RunGroup> groups;
+  std::list<RunRecord> records;
   for (const auto& planned : plan) {
-    const bool known =
-        std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.optimizer == planned.optimizer; });
-    if (!known) rows.push_back(row_of(planned.optimizer, plan));
+    auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.optimizer == planned.optimizer; });
+    if (group == groups.end()) {
+      group = groups.insert(group, RunGroup{planned.optimizer, optimizer_info(planned.optimizer).label, 0, {}});
+    }
+    ++group->planned;
+    if (auto run = read_run_record(planned.folder)) group->runs.push_back(&records.emplace_back(std::move(*run)));
   }
+  return summarise_groups(groups);
+}
+
+std::vector<SummaryRow> summarise_groups(const std::vector<RunGroup>& groups) {
+  std::vector<SummaryRow> rows;
+  rows.reserve(groups.size());
+  for (const auto& group : groups) rows.push_back(row_of(group));
   const auto sgdm = std::find_if(
       rows.begin(), rows.end(), [](const auto& row) { return row.optimizer == "sgdm" && row.top1.count > 0; });
   SummaryRow* best = nullptr;
@@ -146,10 +150,24 @@ std::vector<SummaryRow> summarise(const std::vector<PlannedRun>& plan) {
   return rows;
 }
 
+Table summary_table(const std::vector<SummaryRow>& rows) {
+  Table table;
+  table.columns = {"optimizer",   "test accuracy %", "best epoch %",  "time",
+                   "time / SGDM", "peak memory",     "memory / SGDM", "runs"};
+  for (const auto& row : rows) {
+    const bool any = row.top1.count > 0;
+    table.rows.push_back(
+        {row.label, accuracy_text(row.top1), accuracy_text(row.best_top1),
+         any ? fmt::format("{:.1f} s", row.seconds) : "-", ratio_text(row.relative_seconds),
+         any ? fmt::format("{:.0f} MB", row.memory / 1e6) : "-", ratio_text(row.relative_memory), runs_text(row)});
+  }
+  return table;
+}
+
 std::string render(const std::vector<SummaryRow>& rows, TableFormat format) {
   switch (format) {
-    case TableFormat::Text: return text_table(readable(rows, false));
-    case TableFormat::Markdown: return markdown_table(readable(rows, true));
+    case TableFormat::Text: return text_table(marked(rows, false));
+    case TableFormat::Markdown: return markdown_table(marked(rows, true));
     case TableFormat::Csv: return to_csv(rows);
     case TableFormat::Json: {
       auto list = nlohmann::json::array();

@@ -18,8 +18,10 @@ struct Statistic {
   size_t count = 0;
 };
 Statistic statistic(const std::vector<double>& values);
+/// "77.96 +- 0.30", without a deviation for one value; "-" for none.
+std::string accuracy_text(const Statistic& figure);
 
-/// The runs of one optimizer.
+/// The runs of one optimizer, or of one of its settings.
 struct SummaryRow {
   std::string optimizer;
   std::string label;
@@ -40,8 +42,21 @@ struct PlannedRun {
   std::filesystem::path folder;
 };
 
+/// What becomes a row: runs that differ by their seeds only.
+struct RunGroup {
+  std::string optimizer;
+  std::string label;
+  size_t planned = 0;
+  std::vector<const RunRecord*> runs;  ///< those with a record
+};
+
 /// One row for each optimizer in the order of the plan.
 std::vector<SummaryRow> summarise(const std::vector<PlannedRun>& plan);
+/// One row for each group.
+std::vector<SummaryRow> summarise_groups(const std::vector<RunGroup>& groups);
+
+/// The table for readers, without a mark; accuracy stands in its second column.
+Table summary_table(const std::vector<SummaryRow>& rows);
 
 std::string render(const std::vector<SummaryRow>& rows, TableFormat format);
 

@@ -282,7 +282,7 @@ class Lists(support.CommandTest):
 
     def test_the_manual_page_is_clean_and_names_every_command(self):
         page = self.succeed("man").stdout
-        for name in ("train", "eval", "compare", "cost", "inspect", "data fetch", "completion"):
+        for name in ("train", "eval", "compare", "cost", "inspect", "report", "data fetch", "completion"):
             self.assertIn(f"sgdph {name}", page)
         if shutil.which("man") is None:
             self.skipTest("man is not installed")

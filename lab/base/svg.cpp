@@ -1,4 +1,6 @@
-#include "study/svg.h"
+#include "base/svg.h"
+
+#include "base/markup.h"
 
 #include <fmt/format.h>
 
@@ -13,26 +15,12 @@ constexpr const char* kCommonStyle =
 
 }  // namespace
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const auto letter : text) {
-    switch (letter) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += letter;
-    }
-  }
-  return out;
-}
-
 std::string open(double width, double height, const std::string& title, const std::string& style) {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
       "role=\"img\">\n<title>{2}</title>\n<style>{3}{4}</style>\n"
       "<rect class=\"paper\" width=\"{0:.0f}\" height=\"{1:.0f}\"/>\n",
-      width, height, escaped(title), kCommonStyle, style);
+      width, height, escape_markup(title), kCommonStyle, style);
 }
 
 std::string close() {
@@ -41,7 +29,8 @@ std::string close() {
 
 std::string text(double x, double y, const char* anchor, const std::string& words, const std::string& attributes) {
   return fmt::format(
-      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, attributes, escaped(words));
+      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, attributes,
+      escape_markup(words));
 }
 
 std::string line(const char* kind, double x1, double y1, double x2, double y2, const std::string& attributes) {

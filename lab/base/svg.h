@@ -5,8 +5,6 @@
 /// Pieces of pictures as SVG, which follow the reader's choice of light or dark.
 namespace sgdph::lab::svg {
 
-std::string escaped(const std::string& text);
-
 /// Opens a picture with a title for readers who do not see it. The classes title, paper, grid and axis, and the colours
 /// --ink, --soft and --paper, are there; `style` adds to them.
 std::string open(double width, double height, const std::string& title, const std::string& style);

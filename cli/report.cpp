@@ -1,0 +1,55 @@
+#include "command.h"
+
+#include "base/error.h"
+#include "report/report.h"
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+namespace sgdph::cli {
+namespace {
+
+struct ReportCommand {
+  std::vector<std::string> folders;
+  std::string output;
+  std::string title;
+  std::string figures;
+  std::string format = "html";
+};
+
+int run(const ReportCommand& command) {
+  lab::ReportOptions options;
+  options.folders.assign(command.folders.begin(), command.folders.end());
+  options.title = lab::as_utf8(command.title);
+  options.figures = command.figures;
+  options.output = command.output;
+  options.format = lab::report_formats().at(command.format);
+  const auto content = lab::read_report(options);
+  const auto file = lab::write_report(content, options);
+  for (const auto& notice : content.found.notices) fmt::print(stderr, "sgdph: {}\n", notice);
+  fmt::print("{}\n", file.string());
+  return 0;
+}
+
+}  // namespace
+
+Action setup_report(CLI::App& app) {
+  auto command = std::make_shared<ReportCommand>();
+  auto& c = *command;
+  app.add_option("DIR", c.folders, "folders of runs, comparisons, costs or inspections, and all below them")
+      ->required()
+      ->type_name("DIR");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.add_option("-o,--output", c.output, "the file to write; by default report.html or report.md in the first folder")
+      ->type_name("FILE");
+  app.add_option("--title", c.title, "heading of the report; by default the first folder's name")->type_name("TEXT");
+  app.add_option("--figures", c.figures, "also write each curve as an SVG picture to this folder")->type_name("DIR");
+  app.add_option("--format", c.format, "html: one page that needs nothing else; markdown: tables as text")
+      ->check(CLI::IsMember(lab::report_formats()).description(""))
+      ->default_str(c.format)
+      ->type_name("{html,markdown}");
+  return [command] { return run(*command); };
+}
+
+}  // namespace sgdph::cli

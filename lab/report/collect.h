@@ -1,0 +1,53 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cost/report.h"
+#include "report/reference.h"
+#include "study/run_record.h"
+
+namespace sgdph::lab {
+
+struct FoundRun {
+  std::string name;  ///< its folder as seen from the one that was given
+  RunRecord record;
+  nlohmann::json settings;  ///< as logged; a run of another version may have others than ours
+  int64_t seed = 0;
+};
+
+struct FoundCost {
+  std::string name;
+  CostReport report;
+};
+
+/// What `sgdph inspect` wrote: shown as it is, whatever its columns are.
+struct FoundInspection {
+  std::string name;
+  nlohmann::ordered_json facts;  ///< all but the blocks
+  nlohmann::ordered_json blocks;
+  std::vector<std::string> pictures;  ///< SVG
+};
+
+/// What lies in the folders of a report.
+struct Collection {
+  std::vector<FoundRun> runs;
+  std::vector<FoundCost> costs;
+  std::vector<FoundInspection> inspections;
+  std::vector<ReferenceFigure> references;
+  std::vector<std::string> notices;  ///< what was left out, and why
+
+  bool empty() const { return runs.empty() && costs.empty() && inspections.empty(); }
+};
+
+/// Looks through the folders and all below them, by name. A file that cannot be read is left out with a notice; a
+/// folder that does not exist, or folders with nothing at all, are a UserError.
+Collection collect(const std::vector<std::filesystem::path>& folders);
+
+/// The text with what is no UTF-8 replaced: names of files may be anything.
+std::string as_utf8(const std::string& text);
+
+}  // namespace sgdph::lab

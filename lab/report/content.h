@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/collect.h"
+#include "report/task.h"
+
+namespace sgdph::lab {
+
+/// All that a report shows.
+struct ReportContent {
+  std::string title;
+  std::string written;  ///< version and date
+  Collection found;
+  std::vector<Task> tasks;  ///< point into `found`
+
+  ReportContent() = default;
+  ReportContent(const ReportContent&) = delete;
+  ReportContent& operator=(const ReportContent&) = delete;
+  ReportContent(ReportContent&&) = default;
+  ReportContent& operator=(ReportContent&&) = default;
+};
+
+}  // namespace sgdph::lab

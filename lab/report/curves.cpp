@@ -1,0 +1,73 @@
+#include "report/curves.h"
+
+#include "study/summary.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace sgdph::lab {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+double figure_in(const nlohmann::json& record, const char* key) {
+  const auto found = record.find(key);
+  return found != record.end() && found->is_number() ? found->get<double>() : kNone;
+}
+
+/// What the runs logged of one epoch.
+struct EpochFigures {
+  std::vector<double> seconds;
+  std::array<std::vector<double>, kMetrics.size()> metrics;
+};
+
+using ByEpoch = std::map<int64_t, EpochFigures>;
+
+void add_epochs_of(ByEpoch& all, const FoundRun& run) {
+  double seconds = 0;
+  int64_t last = 0;
+  for (const auto& record : run.record.epochs) {
+    const auto logged = record.find("epoch");
+    last = logged != record.end() && logged->is_number_integer() ? logged->get<int64_t>() : last + 1;
+    const auto cost = record.find("cost");
+    seconds += cost != record.end() && cost->is_object() ? figure_in(*cost, "train_seconds") : kNone;
+    auto& epoch = all[last];
+    epoch.seconds.push_back(seconds);
+    for (size_t i = 0; i < kMetrics.size(); ++i) {
+      const auto figure = figure_in(record, kMetrics[i].key);
+      if (std::isfinite(figure)) epoch.metrics[i].push_back(figure);
+    }
+  }
+}
+
+void add_epoch(Curves& curves, int64_t number, const EpochFigures& epoch) {
+  curves.epochs.push_back(number);
+  curves.seconds.push_back(statistic(epoch.seconds).mean);
+  curves.counts.push_back(epoch.seconds.size());
+  for (size_t i = 0; i < kMetrics.size(); ++i) {
+    const auto figure = statistic(epoch.metrics[i]);
+    curves.metrics[i].mean.push_back(figure.count == 0 ? kNone : figure.mean);
+    curves.metrics[i].deviation.push_back(figure.count == 0 ? kNone : figure.deviation);
+  }
+}
+
+}  // namespace
+
+Curves make_curves(const std::vector<const FoundRun*>& runs, size_t points) {
+  ByEpoch all;
+  for (const auto* run : runs) add_epochs_of(all, *run);
+  Curves curves;
+  size_t index = 0;
+  size_t taken = 0;
+  for (const auto& [number, epoch] : all) {
+    // Point k of n stands at the epoch of that share of all.
+    const auto next = all.size() <= points ? index : taken * (all.size() - 1) / (points - 1);
+    if (index++ != next) continue;
+    ++taken;
+    add_epoch(curves, number, epoch);
+  }
+  return curves;
+}
+
+}  // namespace sgdph::lab

@@ -1,0 +1,84 @@
+#include "report/markdown.h"
+
+#include "report/report.h"
+#include "report/tables.h"
+#include "study/table.h"
+
+#include <fmt/format.h>
+
+namespace sgdph::lab {
+namespace {
+
+/// Text that Markdown takes as it is, in a table too.
+std::string escape_markdown(const std::string& text) {
+  static const std::string special = "\\`*_{}[]<>|#~&";
+  std::string out;
+  for (const auto letter : text) {
+    if (special.find(letter) != std::string::npos) out += '\\';
+    out += letter == '\n' || letter == '\r' ? ' ' : letter;
+  }
+  return out;
+}
+
+std::string table_text(const ReportTable& table) {
+  if (table.rows.empty()) return "";
+  Table plain;
+  for (const auto& column : table.columns) plain.columns.push_back(escape_markdown(column));
+  for (const auto& row : table.rows) {
+    std::vector<std::string> cells;
+    for (const auto& cell : row) {
+      auto text = escape_markdown(cell.text);
+      cells.push_back(cell.strong ? "**" + text + "**" : std::move(text));
+    }
+    plain.rows.push_back(std::move(cells));
+  }
+  return markdown_table(plain) + "\n";
+}
+
+std::string folded(const std::string& title, const std::string& body) {
+  return body.empty() ? "" : fmt::format("<details><summary>{}</summary>\n\n{}</details>\n\n", title, body);
+}
+
+std::string task_text(const Task& task, const std::filesystem::path& figures) {
+  auto text = fmt::format("## {}\n\n{}", escape_markdown(task.title), table_text(result_table(task)));
+  const auto ranking = task.ranking();
+  if (!ranking.empty()) text += escape_markdown(ranking) + "\n\n";
+  if (!figures.empty()) {
+    for (size_t i = 0; i < kMetrics.size(); ++i) {
+      const auto file = (figures / figure_name(task, i)).generic_string();
+      text += fmt::format("![{}](<{}>)\n", kMetrics[i].title, file);
+    }
+    text += "\n";
+  }
+  text += folded("Settings that differ", table_text(differing_settings(task)));
+  text += folded("Settings that all share", table_text(shared_settings(task)));
+  return text + folded("Runs", table_text(run_table(task)));
+}
+
+std::string cost_text(const FoundCost& cost) {
+  return fmt::format(
+      "# Cost of a step: {}\n\n{}\n", escape_markdown(cost.name), render(cost.report, TableFormat::Markdown));
+}
+
+std::string inspection_text(const FoundInspection& inspection) {
+  return fmt::format(
+      "## Curvature of blocks: {}\n\n{}\n\n{}{}", escape_markdown(inspection.name),
+      escape_markdown(verdict_text(inspection)), folded("Facts", table_text(inspection_facts(inspection.facts))),
+      table_text(block_table(inspection.blocks)));
+}
+
+}  // namespace
+
+std::string render_markdown(const ReportContent& content, const std::filesystem::path& figures) {
+  auto text = fmt::format("# {}\n\n{}\n\n", escape_markdown(content.title), escape_markdown(content.written));
+  for (const auto& task : content.tasks) text += task_text(task, figures);
+  for (const auto& cost : content.found.costs) text += cost_text(cost);
+  for (const auto& inspection : content.found.inspections) text += inspection_text(inspection);
+  if (!content.found.notices.empty()) {
+    text += "## Left out\n\n";
+    for (const auto& notice : content.found.notices) text += fmt::format("- {}\n", escape_markdown(notice));
+  }
+  return text;
+}
+
+}  // namespace sgdph::lab

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/task.h"
+
+namespace sgdph::lab {
+
+/// The curves as JSON for the page's script, safe inside a script element: no letter of it can end that. Figures have
+/// five digits.
+std::string page_data(const std::vector<Task>& tasks);
+
+}  // namespace sgdph::lab

@@ -1,0 +1,39 @@
+#include "report/reference.h"
+
+#include "base/error.h"
+#include "base/files.h"
+
+#include <nlohmann/json.hpp>
+
+namespace sgdph::lab {
+
+std::vector<ReferenceFigure> read_references(const std::filesystem::path& file) {
+  std::vector<ReferenceFigure> figures;
+  try {
+    const auto json = nlohmann::json::parse(read_file(file));
+    for (const auto& entry : json.at("figures")) {
+      ReferenceFigure figure;
+      figure.source = entry.at("source").get<std::string>();
+      figure.value = entry.at("value").get<double>();
+      if (entry.contains("deviation")) figure.deviation = entry.at("deviation").get<double>();
+      for (const auto& run : entry.at("runs")) figure.runs.push_back(file.parent_path() / run.get<std::string>());
+      figures.push_back(std::move(figure));
+    }
+  } catch (const nlohmann::json::exception& error) {
+    fail("{}: not a list of reference figures: {}", file.string(), error.what());
+  }
+  return figures;
+}
+
+void write_references(const std::vector<ReferenceFigure>& figures, const std::filesystem::path& folder) {
+  auto list = nlohmann::json::array();
+  for (const auto& figure : figures) {
+    nlohmann::json entry{{"source", figure.source}, {"value", figure.value}, {"runs", nlohmann::json::array()}};
+    if (figure.deviation) entry["deviation"] = *figure.deviation;
+    for (const auto& run : figure.runs) entry["runs"].push_back(run.lexically_relative(folder).generic_string());
+    list.push_back(std::move(entry));
+  }
+  write_file_atomically(folder / kReferenceFile, {nlohmann::json{{"figures", list}}.dump(2) + "\n"});
+}
+
+}  // namespace sgdph::lab

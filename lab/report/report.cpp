@@ -1,0 +1,78 @@
+#include "report/report.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "report/figure.h"
+#include "report/markdown.h"
+#include "report/page.h"
+#include "train/machine.h"
+
+namespace sgdph::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string plural(size_t count, const char* word) {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
+
+fs::path folder_of(const fs::path& file) {
+  return file.has_parent_path() ? file.parent_path() : fs::path(".");
+}
+
+}  // namespace
+
+const std::map<std::string, ReportFormat>& report_formats() {
+  static const std::map<std::string, ReportFormat> formats{
+      {"html", ReportFormat::Html}, {"markdown", ReportFormat::Markdown}};
+  return formats;
+}
+
+ReportContent read_report(const ReportOptions& options) {
+  ReportContent content;
+  content.found = collect(options.folders);
+  content.tasks = make_tasks(content.found);
+  auto folder = fs::absolute(options.folders.front()).lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  content.title =
+      options.title.empty() ? fmt::format("Report: {}", as_utf8(folder.filename().string())) : options.title;
+  std::vector<std::string> parts;
+  const auto& [runs, costs, inspections, references, notices] = content.found;
+  if (!runs.empty()) {
+    parts.push_back(fmt::format("{} of {}", plural(runs.size(), "run"), plural(content.tasks.size(), "task")));
+  }
+  if (!costs.empty()) parts.push_back(plural(costs.size(), "measurement") + " of cost");
+  if (!inspections.empty()) parts.push_back(plural(inspections.size(), "inspection"));
+  content.written =
+      fmt::format("{}. Written by sgdph {} on {}.", fmt::join(parts, ", "), sgdph_version(), time_stamp());
+  return content;
+}
+
+std::string figure_name(const Task& task, size_t metric) {
+  return fmt::format("{}-{}.svg", task.slug, kMetrics[metric].slug);
+}
+
+fs::path write_report(const ReportContent& content, const ReportOptions& options) {
+  const bool html = options.format == ReportFormat::Html;
+  const auto file =
+      options.output.empty() ? options.folders.front() / (html ? "report.html" : "report.md") : options.output;
+  std::error_code error;
+  if (fs::is_directory(file, error)) fail("--output: {} is a folder; give a file", file.string());
+  const auto figures = options.figures.empty() ? fs::path() : fs::absolute(options.figures).lexically_normal();
+  const auto seen =
+      figures.empty() ? figures : figures.lexically_relative(fs::absolute(folder_of(file)).lexically_normal());
+  const auto text = html ? render_page(content) : render_markdown(content, seen);
+  make_writable_folder(folder_of(file));
+  if (!figures.empty()) {
+    make_writable_folder(figures);
+    for (const auto& task : content.tasks) {
+      for (size_t i = 0; i < kMetrics.size(); ++i) {
+        write_file_atomically(figures / figure_name(task, i), {curve_figure(task, i)});
+      }
+    }
+  }
+  write_file_atomically(file, {text});
+  return file;
+}
+
+}  // namespace sgdph::lab

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "report/content.h"
+
+namespace sgdph::lab {
+
+enum class ReportFormat { Html, Markdown };
+/// The formats by the names a command takes.
+const std::map<std::string, ReportFormat>& report_formats();
+
+struct ReportOptions {
+  std::vector<std::filesystem::path> folders;
+  std::string title;              ///< empty: by the first folder
+  std::filesystem::path figures;  ///< empty: none
+  std::filesystem::path output;   ///< the file; empty: report.html or report.md in the first folder
+  ReportFormat format = ReportFormat::Html;
+};
+
+/// Reads the folders and puts the runs in tasks and series.
+ReportContent read_report(const ReportOptions& options);
+
+/// Name of the picture of a task's metric.
+std::string figure_name(const Task& task, size_t metric);
+
+/// Writes the report, figures first; returns the file. All is read and made before anything is written.
+std::filesystem::path write_report(const ReportContent& content, const ReportOptions& options);
+
+}  // namespace sgdph::lab

@@ -1,0 +1,246 @@
+#include "report/tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string_view>
+
+namespace sgdph::lab {
+namespace {
+
+using nlohmann::json;
+
+// What a reader looks for first in a table of blocks, whatever order it was written in.
+constexpr std::string_view kLeading[] = {
+    "name", "block", "kind", "channels", "off_diagonal", "off_diagonal_ratio", "row_sum.same_sign", "shift_invariant"};
+constexpr const char* kVerdictText = "verdict.text";
+
+std::string cell_text(const json& value) {
+  if (value.is_null()) return "-";
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+ReportTable plain(const Table& table) {
+  ReportTable result{table.columns, {}};
+  for (const auto& row : table.rows) {
+    std::vector<TableCell> cells;
+    for (const auto& text : row) cells.push_back({text});
+    result.rows.push_back(std::move(cells));
+  }
+  return result;
+}
+
+/// Bars behind a column of ratios; a value of 0 has none.
+void add_bars(ReportTable& table, const std::string& column, const std::vector<double>& values) {
+  const auto place = std::find(table.columns.begin(), table.columns.end(), column) - table.columns.begin();
+  const auto largest = values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+  for (size_t i = 0; i < values.size(); ++i) {
+    table.rows[i][static_cast<size_t>(place)].bar = largest > 0 ? std::max(0., values[i] / largest) : 0;
+  }
+}
+
+void add_references(ReportTable& table, const Task& task) {
+  std::set<std::string> sources;
+  for (const auto& series : task.series) {
+    if (series.reference) sources.insert(series.reference->source);
+  }
+  if (sources.empty()) return;
+  const auto name = sources.size() == 1 ? *sources.begin() : std::string("reference");
+  table.columns.insert(table.columns.begin() + 2, {name + " %", "difference"});
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    const auto& series = task.series[i];
+    TableCell value{"-"};
+    TableCell difference{"-"};
+    if (const auto& figure = series.reference) {
+      value.text = figure->deviation ? fmt::format("{:.2f} +- {:.2f}", figure->value, *figure->deviation)
+                                     : fmt::format("{:.2f}", figure->value);
+      if (sources.size() > 1) value.text += fmt::format(" ({})", figure->source);
+      if (series.summary.top1.count > 0)
+        difference.text = fmt::format("{:+.2f}", series.summary.top1.mean - figure->value);
+    }
+    table.rows[i].insert(table.rows[i].begin() + 2, {value, difference});
+  }
+}
+
+/// The value that all runs of the series have for a key, or all they have.
+std::string values_in(const Series& series, const std::string& key) {
+  std::vector<std::string> values;
+  for (const auto* run : series.runs) {
+    auto text = cell_text(run->settings.value(key, json()));
+    if (std::find(values.begin(), values.end(), text) == values.end()) values.push_back(std::move(text));
+  }
+  return fmt::format("{}", fmt::join(values, " | "));
+}
+
+/// Every setting but the seed: one text for each series.
+std::map<std::string, std::vector<std::string>> settings_by_key(const Task& task) {
+  std::set<std::string> keys;
+  for (const auto& series : task.series) {
+    for (const auto* run : series.runs) {
+      for (const auto& [key, value] : run->settings.items()) keys.insert(key);
+    }
+  }
+  keys.erase("seed");
+  std::map<std::string, std::vector<std::string>> all;
+  for (const auto& key : keys) {
+    for (const auto& series : task.series) all[key].push_back(values_in(series, key));
+  }
+  return all;
+}
+
+bool all_same(const std::vector<std::string>& values) {
+  return std::all_of(values.begin(), values.end(), [&](const auto& value) { return value == values.front(); });
+}
+
+/// An entry of the log's header.
+std::string header_text(const FoundRun& run, const char* key) {
+  return cell_text(run.record.header.value(key, json()));
+}
+
+/// Plain values by their path: "eigenvalues.largest".
+void flatten(const std::string& path, const nlohmann::ordered_json& value, nlohmann::ordered_json& into) {
+  if (value.is_object()) {
+    for (const auto& [key, inner] : value.items()) flatten(path.empty() ? key : path + "." + key, inner, into);
+  } else if (!value.is_array()) {
+    into[path] = value;
+  }
+}
+
+std::string words_of_key(std::string key) {
+  std::replace(key.begin(), key.end(), '_', ' ');
+  return key;
+}
+
+std::string figure_text(const nlohmann::ordered_json& value) {
+  if (value.is_number_float()) return fmt::format("{:.4g}", value.get<double>());
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  return cell_text(value);
+}
+
+}  // namespace
+
+ReportTable result_table(const Task& task) {
+  std::vector<SummaryRow> rows;
+  std::vector<double> seconds;
+  std::vector<double> memory;
+  for (const auto& series : task.series) {
+    rows.push_back(series.summary);
+    seconds.push_back(series.summary.relative_seconds.value_or(0));
+    memory.push_back(series.summary.relative_memory.value_or(0));
+  }
+  auto table = plain(summary_table(rows));
+  add_bars(table, "time / SGDM", seconds);
+  add_bars(table, "memory / SGDM", memory);
+  for (size_t i = 0; i < rows.size(); ++i) table.rows[i][1].strong = rows[i].best;
+  add_references(table, task);
+  return table;
+}
+
+ReportTable run_table(const Task& task) {
+  ReportTable table;
+  table.columns = {"run",  "series", "seed", "status",  "epochs", "accuracy %", "best %",
+                   "time", "memory", "CPU",  "threads", "sgdph",  "LibTorch",   "started"};
+  for (const auto& series : task.series) {
+    for (const auto* run : series.runs) {
+      const auto& record = run->record;
+      const bool any = !record.epochs.empty();
+      table.rows.push_back(
+          {{run->name},
+           {series.label},
+           {std::to_string(run->seed)},
+           {record.status},
+           {std::to_string(record.epochs.size())},
+           {any ? fmt::format("{:.2f}", record.top1) : "-"},
+           {any ? fmt::format("{:.2f}", record.best_top1) : "-"},
+           {record.over() ? fmt::format("{:.1f} s", record.train_seconds) : "-"},
+           {record.over() ? fmt::format("{:.0f} MB", static_cast<double>(record.peak_memory) / 1e6) : "-"},
+           {header_text(*run, "cpu")},
+           {header_text(*run, "threads")},
+           {header_text(*run, "version")},
+           {header_text(*run, "libtorch")},
+           {header_text(*run, "started")}});
+    }
+  }
+  return table;
+}
+
+ReportTable differing_settings(const Task& task) {
+  ReportTable table;
+  table.columns = {"setting"};
+  for (const auto& series : task.series) table.columns.push_back(series.label);
+  for (const auto& [key, values] : settings_by_key(task)) {
+    if (key == "opt" || all_same(values)) continue;
+    std::vector<TableCell> row{{key}};
+    for (const auto& value : values) row.push_back({value});
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+ReportTable shared_settings(const Task& task) {
+  ReportTable table{{"setting", "value"}, {}};
+  for (const auto& [key, values] : settings_by_key(task)) {
+    if (all_same(values) && !values.front().empty()) table.rows.push_back({{key}, {values.front()}});
+  }
+  return table;
+}
+
+ReportTable cost_table(const std::vector<const CostRow*>& rows) {
+  auto table = plain(engine_table(rows));
+  std::vector<double> time;
+  std::vector<double> resident;
+  std::vector<double> held;
+  for (const auto* row : rows) {
+    time.push_back(row->ratio.count > 0 ? row->ratio.value : 0);
+    resident.push_back(row->resident.relative_mean);
+    held.push_back(row->held.relative_mean);
+  }
+  add_bars(table, "time / SGDM", time);
+  add_bars(table, "RSS / SGDM", resident);
+  add_bars(table, "LibTorch's / SGDM", held);
+  return table;
+}
+
+ReportTable block_table(const nlohmann::ordered_json& blocks) {
+  ReportTable table;
+  std::vector<nlohmann::ordered_json> flat;
+  std::vector<std::string> keys;
+  for (const auto& block : blocks) {
+    if (!block.is_object()) continue;
+    flatten("", block, flat.emplace_back(nlohmann::ordered_json::object()));
+    for (const auto& [key, value] : flat.back().items()) {
+      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+    }
+  }
+  const auto rank = [](const std::string& key) {
+    return std::find(std::begin(kLeading), std::end(kLeading), key) - std::begin(kLeading);
+  };
+  std::stable_sort(keys.begin(), keys.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  for (const auto& key : keys) table.columns.push_back(words_of_key(key));
+  for (const auto& block : flat) {
+    std::vector<TableCell> row;
+    for (const auto& key : keys) row.push_back({block.contains(key) ? figure_text(block[key]) : "-"});
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+ReportTable inspection_facts(const nlohmann::ordered_json& facts) {
+  ReportTable table{{"", ""}, {}};
+  auto flat = nlohmann::ordered_json::object();
+  flatten("", facts, flat);
+  flat.erase(kVerdictText);
+  for (const auto& [key, value] : flat.items()) table.rows.push_back({{words_of_key(key)}, {figure_text(value)}});
+  return table;
+}
+
+std::string verdict_text(const FoundInspection& inspection) {
+  auto flat = nlohmann::ordered_json::object();
+  flatten("", inspection.facts, flat);
+  return flat.contains(kVerdictText) ? figure_text(flat[kVerdictText]) : "";
+}
+
+}  // namespace sgdph::lab

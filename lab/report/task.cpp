@@ -1,0 +1,233 @@
+#include "report/task.h"
+
+#include "config/optimizer_table.h"
+#include "report/style.h"
+#include "study/ranking.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace sgdph::lab {
+namespace {
+
+using nlohmann::json;
+
+// Points of a page's curves in all, which keeps its size in bounds.
+constexpr size_t kPointBudget = 40000;
+constexpr size_t kMostPoints = 500;
+constexpr size_t kFewestPoints = 40;
+
+/// The settings sorted by what they decide.
+struct SplitSettings {
+  json task = json::object();
+  json series = json::object();
+};
+
+/// Settings we do not know are taken to matter.
+SplitSettings split(const json& settings) {
+  Settings known;
+  const auto fields = fields_of(known);
+  SplitSettings parts;
+  for (const auto& [key, value] : settings.items()) {
+    const auto same = [&name = key](const auto& field) { return field.key == name; };
+    const auto field = std::find_if(fields.begin(), fields.end(), same);
+    const bool ours = field != fields.end();
+    if (key == "epochs" || (ours && !field->changeable && key != "kernels" &&
+                            (field->part == Field::Part::Data || field->part == Field::Part::Model))) {
+      parts.task[key] = value;
+    } else if (key != "seed" && key != "opt" && !(ours && field->changeable)) {
+      parts.series[key] = value;
+    }
+  }
+  return parts;
+}
+
+std::string shown(const json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+/// "cifar100, resnet18, 200 epochs", and what is not as usual.
+std::string title_of(const json& task, bool all) {
+  const auto epochs = task.value("epochs", json()).dump();
+  auto title = fmt::format(
+      "{}, {}, {} epoch{}", shown(task.at("dataset")), shown(task.at("model")), epochs, epochs == "1" ? "" : "s");
+  const auto usual = to_json(Settings());
+  for (const auto& [key, value] : task.items()) {
+    if (key == "dataset" || key == "model" || key == "epochs" || (key == "form" && !all)) continue;
+    if (!all && usual.contains(key) && usual.at(key) == value) continue;
+    title += fmt::format(", {} {}", key, shown(value));
+  }
+  return title;
+}
+
+std::string slug_of(const std::string& title) {
+  std::string slug;
+  for (const auto letter : title) {
+    const bool plain = (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '.';
+    if (plain) slug += letter;
+    if (!plain && !slug.empty() && slug.back() != '-') slug += '-';
+  }
+  while (!slug.empty() && (slug.back() == '-' || slug.back() == '.')) slug.pop_back();
+  return slug.substr(0, 100);
+}
+
+size_t optimizer_place(const std::string& name) {
+  const auto names = optimizer_names();
+  return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+std::string optimizer_label(const std::string& name) {
+  const auto place = optimizer_place(name);
+  return place < optimizer_infos().size() ? optimizer_infos()[place].label : name;
+}
+
+/// The keys in which the series of one optimizer differ.
+std::set<std::string> differing(const std::vector<Series>& series, const std::string& optimizer) {
+  std::set<std::string> keys;
+  const Series* first = nullptr;
+  for (const auto& one : series) {
+    if (one.optimizer != optimizer) continue;
+    if (first == nullptr) first = &one;
+    for (const auto* side : {first, &one}) {
+      for (const auto& [key, value] : side->settings.items()) {
+        if (first->settings.value(key, json()) != one.settings.value(key, json())) keys.insert(key);
+      }
+    }
+  }
+  return keys;
+}
+
+void label_series(std::vector<Series>& series) {
+  std::map<std::string, std::set<std::string>> keys;
+  for (auto& one : series) {
+    one.label = optimizer_label(one.optimizer);
+    if (keys.count(one.optimizer) == 0) keys[one.optimizer] = differing(series, one.optimizer);
+    for (const auto& key : keys[one.optimizer]) {
+      const auto value = one.settings.value(key, json());
+      one.label += value.is_null() ? fmt::format(", no {}", key) : fmt::format(", {} {}", key, shown(value));
+    }
+  }
+  std::stable_sort(series.begin(), series.end(), [](const auto& a, const auto& b) {
+    const auto place = [](const Series& s) { return optimizer_place(s.optimizer); };
+    if (place(a) != place(b)) return place(a) < place(b);
+    return a.optimizer != b.optimizer ? a.optimizer < b.optimizer : a.settings < b.settings;
+  });
+}
+
+void add_run(Task& task, const FoundRun& run, json settings, std::vector<std::string>& notices) {
+  const auto optimizer = run.settings.at("opt").get<std::string>();
+  const auto same = [&](const auto& s) { return s.optimizer == optimizer && s.settings == settings; };
+  auto series = std::find_if(task.series.begin(), task.series.end(), same);
+  if (series == task.series.end()) {
+    Series fresh;
+    fresh.optimizer = optimizer;
+    fresh.settings = std::move(settings);
+    series = task.series.insert(series, std::move(fresh));
+  }
+  for (const auto* other : series->runs) {
+    if (other->seed != run.seed) continue;
+    notices.push_back(fmt::format(
+        "Left out: {} has the same settings and seed as {}, and would pass for another measurement", run.name,
+        other->name));
+    return;
+  }
+  series->runs.push_back(&run);
+}
+
+/// The figures by the folders they name.
+using References = std::map<std::filesystem::path, const ReferenceFigure*>;
+
+std::filesystem::path real_path(const std::filesystem::path& folder) {
+  std::error_code error;
+  auto path = std::filesystem::weakly_canonical(folder, error);
+  return error ? folder : path;
+}
+
+References by_folder(const std::vector<ReferenceFigure>& figures) {
+  References references;
+  for (const auto& figure : figures) {
+    for (const auto& folder : figure.runs) references.emplace(real_path(folder), &figure);
+  }
+  return references;
+}
+
+std::optional<ReferenceFigure> reference_of(const Series& series, const References& references) {
+  for (const auto* run : series.runs) {
+    const auto found = references.find(real_path(run->record.folder));
+    if (found != references.end()) return *found->second;
+  }
+  return std::nullopt;
+}
+
+void finish(Task& task, const References& references, size_t points) {
+  label_series(task.series);
+  std::vector<RunGroup> groups;
+  for (auto& series : task.series) {
+    std::sort(series.runs.begin(), series.runs.end(), [](auto* a, auto* b) { return a->seed < b->seed; });
+    RunGroup group{series.optimizer, series.label, series.runs.size(), {}};
+    for (const auto* run : series.runs) group.runs.push_back(&run->record);
+    groups.push_back(std::move(group));
+    series.curves = make_curves(series.runs, points);
+    series.reference = reference_of(series, references);
+  }
+  const auto rows = summarise_groups(groups);
+  for (size_t i = 0; i < rows.size(); ++i) task.series[i].summary = rows[i];
+}
+
+void name_tasks(std::vector<Task>& tasks) {
+  std::map<std::string, int> times;
+  for (auto& task : tasks) {
+    task.title = title_of(task.settings, false);
+    ++times[task.title];
+  }
+  std::set<std::string> slugs;
+  for (auto& task : tasks) {
+    if (times[task.title] > 1) task.title = title_of(task.settings, true);
+    const auto slug = slug_of(task.title);
+    task.slug = slug;
+    for (int i = 2; !slugs.insert(task.slug).second; ++i) task.slug = fmt::format("{}-{}", slug, i);
+  }
+}
+
+}  // namespace
+
+std::string Task::ranking() const {
+  std::vector<double> ours;
+  std::vector<double> theirs;
+  for (const auto& one : series) {
+    if (!one.reference || one.summary.top1.count == 0) continue;
+    ours.push_back(one.summary.top1.mean);
+    theirs.push_back(one.reference->value);
+  }
+  const auto agreement = rank_agreement(ours, theirs);
+  if (agreement.pairs == 0) return "";
+  return fmt::format("Ranking of the means: {} (Kendall's tau {:.2f}).", agreement.words(), agreement.tau);
+}
+
+std::vector<Task> make_tasks(Collection& collection) {
+  std::vector<Task> tasks;
+  for (const auto& run : collection.runs) {
+    auto parts = split(run.settings);
+    const auto same = [&](const auto& task) { return task.settings == parts.task; };
+    auto task = std::find_if(tasks.begin(), tasks.end(), same);
+    if (task == tasks.end()) {
+      Task fresh;
+      fresh.settings = std::move(parts.task);
+      task = tasks.insert(task, std::move(fresh));
+    }
+    add_run(*task, run, std::move(parts.series), collection.notices);
+  }
+  size_t series = 0;
+  for (const auto& task : tasks) series += task.series.size();
+  const auto points = std::clamp(kPointBudget / std::max<size_t>(series, 1), kFewestPoints, kMostPoints);
+  const auto references = by_folder(collection.references);
+  for (auto& task : tasks) finish(task, references, points);
+  name_tasks(tasks);
+  style_series(tasks);
+  return tasks;
+}
+
+}  // namespace sgdph::lab

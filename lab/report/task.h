@@ -1,0 +1,48 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/collect.h"
+#include "report/curves.h"
+#include "study/summary.h"
+
+namespace sgdph::lab {
+
+/// How a series is drawn, alike on page and pictures.
+struct SeriesStyle {
+  std::string colour;
+  std::vector<int> dashes;  ///< lengths of line and gap; none: a full line
+};
+
+/// Runs that differ by their seeds, and by what leaves the result alone.
+struct Series {
+  std::string optimizer;
+  std::string label;  ///< the optimizer, and the settings in which its series differ
+  std::vector<const FoundRun*> runs;
+  nlohmann::json settings;  ///< without the task's, the seed and what leaves the result alone
+  SeriesStyle style;
+  SummaryRow summary;
+  Curves curves;
+  std::optional<ReferenceFigure> reference;
+};
+
+/// Runs that can be compared: same data, same network, same number of epochs.
+struct Task {
+  std::string title;
+  std::string slug;         ///< the title in names of files
+  nlohmann::json settings;  ///< data set, network and epochs
+  std::vector<Series> series;
+
+  /// Whether the series rank as their references do, in a sentence; empty if there are no two to compare.
+  std::string ranking() const;
+};
+
+/// The runs in tasks and series, which point into the collection. A second run of the same seed is left out with a
+/// notice: it would pass for another measurement.
+std::vector<Task> make_tasks(Collection& collection);
+
+}  // namespace sgdph::lab

@@ -1,0 +1,200 @@
+"""What `sgdph report` writes, and what it refuses."""
+
+import html.parser
+import json
+import re
+import time
+import unittest
+import xml.etree.ElementTree
+from pathlib import Path
+
+import sample_runs
+import support
+
+
+class Page(html.parser.HTMLParser):
+    """The page as a reader without scripts has it: text, tables, and every tag."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.tables, self.text, self.inside = [], [], "", None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag in ("script", "style"):
+            self.inside = tag
+        if tag == "table":
+            self.tables.append([])
+        if tag == "tr":
+            self.tables[-1].append([])
+        if tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+            self.inside = "cell"
+
+    def handle_endtag(self, tag):
+        if tag in ("script", "style", "td", "th"):
+            self.inside = None
+
+    def handle_data(self, data):
+        if self.inside == "cell":
+            self.tables[-1][-1][-1] += data
+        if self.inside not in ("script", "style"):
+            self.text += data
+
+
+class Report(support.CommandTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.runs = cls.root / "runs"
+        sample_runs.write_comparison(cls.runs / "main", seeds=3, epochs=20)
+        sample_runs.write_references(cls.runs / "main")
+        sample_runs.write_cost(cls.runs / "cost")
+        sample_runs.write_inspection(cls.runs / "inspect")
+
+    def page(self, *words):
+        output = self.folder / "page.html"
+        done = self.succeed("report", *words, "--output", output)
+        self.assertEqual(done.stdout.strip(), str(output))
+        return output.read_text()
+
+    def test_the_tables_stand_on_the_page_without_scripts(self):
+        page = Page(self.page(self.runs))
+        self.assertIn("cifar100, resnet18, 20 epochs", page.text)
+        results = page.tables[0]
+        self.assertEqual(results[0][:4], ["optimizer", "test accuracy %", "paper %", "difference"])
+        self.assertEqual([row[0] for row in results[1:]],
+                         ["SGDM", "Adam", "AdamW", "AdaBelief", "AdaHessian", "Apollo", "SGD-PH"])
+        ours = [json.loads(line) for seed in (1, 2, 3)
+                for line in (self.runs / "main" / f"sgd-ph-seed{seed}" / "log.jsonl").read_text().splitlines()]
+        finals = [record["test_top1"] for record in ours if record["type"] == "end"]
+        mean = sum(finals) / 3
+        self.assertTrue(results[7][1].startswith(f"{mean:.2f} +- "), results[7])
+        self.assertEqual(results[7][2], "78.51 +- 0.20")
+        self.assertEqual(results[7][3], f"{mean - 78.51:+.2f}")
+        self.assertIn("pairs swapped (Kendall's tau", page.text)
+        for part in ("1.34x", "ended by signal 9", "layer3.bn1.weight", "1.13.1", "2026-01-31T12:00:00Z", "eigenvalues.largest",
+                     "The blocks are not diagonal."):
+            self.assertIn(part, page.text)
+
+    def test_nothing_comes_from_outside(self):
+        text = self.page(self.runs)
+        self.assertNotIn("</script", text.split('id="data">')[1].split("</script>")[0])
+        for tag, attributes in Page(text).tags:
+            for key in ("src", "href", "action", "data", "srcset"):
+                value = attributes.get(key) or "#"
+                self.assertTrue(value.startswith(("#", "data:")), (tag, value))
+        self.assertIn("default-src 'none'", text)
+
+    def test_the_curves_are_mean_and_deviation_over_seeds(self):
+        text = self.page(self.runs / "main")
+        data = json.loads(text.split('id="data">')[1].split("</script>")[0])
+        series = {s["label"]: s for s in data["tasks"][0]["series"]}
+        logs = [support.records(self.runs / "main" / f"adam-seed{seed}") for seed in (1, 2, 3)]
+        at = [log[5] for log in logs]
+        values = [record["test_top1"] for record in at]
+        mean = sum(values) / 3
+        deviation = (sum((v - mean) ** 2 for v in values) / 2) ** 0.5
+        self.assertEqual(series["Adam"]["epoch"], list(range(1, 21)))
+        self.assertAlmostEqual(series["Adam"]["mean"][0][4], mean, delta=1e-4 * mean)
+        self.assertAlmostEqual(series["Adam"]["std"][0][4], deviation, delta=1e-4 * deviation)
+        seconds = sum(sum(r["cost"]["train_seconds"] for r in log[1:6]) for log in logs) / 3
+        self.assertAlmostEqual(series["Adam"]["seconds"][4], seconds, delta=1e-4 * seconds)
+        self.assertEqual(series["Adam"]["runs"], [3] * 20)
+
+    def test_runs_are_put_in_tasks_and_series_by_their_settings(self):
+        runs = self.folder / "runs"
+        sample_runs.write_run(runs / "a", "sgd-ph", 1, lr=0.1, probe="ones")
+        sample_runs.write_run(runs / "b", "sgd-ph", 1, lr=0.01, probe="ones")
+        sample_runs.write_run(runs / "c", "sgd-ph", 2, lr=0.01, probe="ones", workers=7)
+        sample_runs.write_run(runs / "d", "sgdm", 1, lr=0.5)
+        sample_runs.write_run(runs / "e", "sgdm", 1, norm="group", width=0.5)
+        sample_runs.write_run(runs / "f", "sgdm", 1, future_setting="x")
+        data = json.loads(self.page(runs).split('id="data">')[1].split("</script>")[0])
+        labels = [[s["label"] for s in task["series"]] for task in data["tasks"]]
+        self.assertEqual(labels[0], ["SGDM, future_setting x, lr 0.1", "SGDM, no future_setting, lr 0.5",
+                                     "SGD-PH, lr 0.01", "SGD-PH, lr 0.1"])
+        self.assertEqual(labels[1], ["SGDM"])
+        titles = re.findall("<h2>(.*?)</h2>", self.page(runs))
+        self.assertEqual(titles, ["cifar100, resnet18, 20 epochs", "cifar100, resnet18, 20 epochs, norm group, width 0.5"])
+
+    def test_text_from_runs_does_no_harm(self):
+        sample_runs.write_hostile(self.folder / "runs")
+        text = self.page(self.folder / "runs", "--title", "{{data}}" + sample_runs.HOSTILE)
+        page = Page(text)
+        self.assertEqual([tag for tag, _ in page.tags].count("script"), 3)
+        self.assertEqual([a for tag, a in page.tags if "onerror" in a], [])
+        self.assertEqual([a["src"][:10] for tag, a in page.tags if tag == "img"], ["data:image"])
+        self.assertIn("{{data}}" + sample_runs.HOSTILE, page.text)
+        done = self.succeed("report", self.folder / "runs", "--format", "markdown", "--figures", self.folder / "svg")
+        self.assertNotIn("<script", re.sub(r"\\<", "", Path(done.stdout.strip()).read_text()))
+        for picture in (self.folder / "svg").iterdir():
+            xml.etree.ElementTree.parse(picture)
+
+    def test_damaged_and_repeated_runs_are_left_out_with_a_line(self):
+        runs = self.folder / "runs"
+        sample_runs.write_run(runs / "good", "sgdm", 1)
+        sample_runs.write_run(runs / "again", "sgdm", 1)
+        for name, text in (("broken", "no json\n"), ("other", '{"kind": "x"}\n'), ("old", '{"type": "header"}\n')):
+            (runs / name).mkdir()
+            (runs / name / "log.jsonl").write_text(text)
+        for name in ("cost.json", "inspect.json", "reference.json"):
+            (runs / name).write_text("[]")
+        (runs / "empty").mkdir()
+        (runs / "empty" / "log.jsonl").write_text("")
+        half = sample_runs.write_run(runs / "half", "adam", 1) / "log.jsonl"
+        half.write_text(half.read_text()[:-30])
+        done = self.succeed("report", runs, "--output", self.folder / "page.html")
+        self.assertEqual(done.stderr.count("Left out: "), 7, done.stderr)
+        page = Page((self.folder / "page.html").read_text())
+        for name in ("broken", "other", "old", "cost.json", "inspect.json", "reference.json", "same settings and seed"):
+            self.assertIn(name, done.stderr)
+            self.assertIn(name, page.text)
+        rows = {row[0]: row for row in page.tables[0]}
+        self.assertEqual(rows["SGDM"][-1], "1/1")
+        self.assertEqual(rows["Adam"][-1], "0/1")
+
+    def test_markdown_has_the_same_tables_and_links_the_figures(self):
+        output = self.folder / "docs" / "results.md"
+        self.succeed("report", self.runs, "--format", "markdown", "--output", output, "--figures", self.folder / "docs" / "img")
+        text = output.read_text()
+        self.assertIn("| SGD-PH", text)
+        self.assertIn("| 78.51 +- 0.20 |", text)
+        links = re.findall(r"!\[.*?\]\(<(.*?)>\)", text)
+        self.assertEqual(len(links), 4)
+        for link in links:
+            root = xml.etree.ElementTree.parse(output.parent / link).getroot()
+            self.assertEqual(len(root.findall("{http://www.w3.org/2000/svg}polyline")), 7)
+            self.assertEqual(len(root.findall("{http://www.w3.org/2000/svg}polygon")), 7)
+
+    def test_a_single_run_and_a_run_without_epochs_have_a_page(self):
+        sample_runs.write_run(self.folder / "one", "sgdm", 1, 1)
+        sample_runs.write_run(self.folder / "none", "sgdm", 2, 0, status="diverged")
+        text = self.succeed("report", self.folder / "one").stdout.strip()
+        self.assertEqual(Path(text), self.folder / "one" / "report.html")
+        self.succeed("report", self.folder / "none", self.folder / "one", "--figures", self.folder / "svg")
+        self.assertIn("1 diverged", Page((self.folder / "none" / "report.html").read_text()).text)
+
+    def test_a_hundred_long_runs_make_a_small_page(self):
+        for i in range(100):
+            sample_runs.write_run(self.folder / "runs" / f"run{i}", "sgd-ph", 1, 200, lr=0.001 * (i + 1))
+        began = time.monotonic()
+        size = len(self.page(self.folder / "runs"))
+        print(f"100 series x 200 epochs: {size / 1e6:.2f} MB in {time.monotonic() - began:.2f} s")
+        self.assertLess(size, 5_000_000)
+
+    def test_mistakes_are_named_and_nothing_is_written(self):
+        (self.folder / "empty").mkdir()
+        (self.folder / "file").write_text("")
+        self.refuse("report", self.folder / "nowhere", says=["there is no folder", "nowhere"])
+        self.refuse("report", self.folder / "file", says=["not a folder"])
+        self.refuse("report", self.folder / "empty", says=["no run, cost.json or inspect.json", "empty"])
+        self.refuse("report", says=["DIR"])
+        self.refuse("report", self.runs, "--format", "pdf", says=["--format"])
+        self.refuse("report", self.runs, "--output", self.folder / "empty", says=["is a folder"])
+        self.refuse("report", self.runs, "--output", self.folder / "file" / "x", says=["file"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

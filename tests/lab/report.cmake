@@ -1,0 +1,3 @@
+foreach(stem curves figure reference task)
+  sgdph_lab_test(report ${stem})
+endforeach()

@@ -1,0 +1,65 @@
+#include "report/curves.h"
+#include "sample_runs.h"
+#include "support/checks.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace sgdph::lab {
+namespace {
+
+using test::TempFolder;
+using test::write_run;
+
+std::vector<const FoundRun*> pointers(const Collection& found) {
+  std::vector<const FoundRun*> runs;
+  for (const auto& run : found.runs) runs.push_back(&run);
+  return runs;
+}
+
+TEST(Curves, AreMeanAndDeviationOverTheRunsThatGotSoFar) {
+  const TempFolder folder;
+  write_run(folder / "a", "sgdm", 1, 70, 3);
+  write_run(folder / "b", "sgdm", 2, 74, 2);
+  const auto found = collect({folder.path()});
+  const auto curves = make_curves(pointers(found), 100);
+  EXPECT_EQ(curves.epochs, (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(curves.counts, (std::vector<size_t>{2, 2, 1}));
+  EXPECT_EQ(curves.seconds, (std::vector<double>{10, 20, 30}));
+  EXPECT_DOUBLE_EQ(curves.metrics[0].mean[0], (68. + 73.) / 2);
+  EXPECT_DOUBLE_EQ(curves.metrics[0].deviation[0], 5 / std::sqrt(2.));
+  EXPECT_DOUBLE_EQ(curves.metrics[0].mean[2], 70);
+  EXPECT_DOUBLE_EQ(curves.metrics[0].deviation[2], 0);
+}
+
+TEST(Curves, AreThinnedToSoManyPointsWithBothEnds) {
+  const TempFolder folder;
+  write_run(folder / "a", "sgdm", 1, 70, 101);
+  const auto found = collect({folder.path()});
+  for (const size_t points : {2U, 7U, 50U, 100U, 101U, 500U}) {
+    const auto curves = make_curves(pointers(found), points);
+    EXPECT_EQ(curves.epochs.size(), std::min<size_t>(points, 101)) << points;
+    EXPECT_EQ(curves.epochs.front(), 1);
+    EXPECT_EQ(curves.epochs.back(), 101);
+    EXPECT_EQ(curves.seconds.back(), 1010);
+  }
+}
+
+TEST(Curves, HaveAGapWhereAFigureIsMissing) {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder / "a");
+  RunLog log(folder / "a" / "log.jsonl");
+  log.start(
+      {{{"type", "header"}, {"settings", {{"dataset", "d"}, {"model", "m"}, {"opt", "sgdm"}}}},
+       {{"type", "epoch"}, {"test_top1", 50}, {"test_loss", nullptr}},
+       {{"type", "epoch"}, {"test_top1", 60}, {"test_loss", 0.5}}});
+  const auto found = collect({folder.path()});
+  const auto curves = make_curves(pointers(found), 10);
+  EXPECT_EQ(curves.epochs, (std::vector<int64_t>{1, 2}));
+  EXPECT_TRUE(std::isnan(curves.metrics[1].mean[0]));
+  EXPECT_EQ(curves.metrics[1].mean[1], 0.5);
+}
+
+}  // namespace
+}  // namespace sgdph::lab

@@ -1,0 +1,62 @@
+#include "report/figure.h"
+#include "sample_runs.h"
+#include "support/checks.h"
+
+#include <gtest/gtest.h>
+
+namespace sgdph::lab {
+namespace {
+
+using test::contains;
+using test::TempFolder;
+using test::write_run;
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(CurveFigure, HasALineForEachSeriesAndABandWhereThereAreSeeds) {
+  const TempFolder folder;
+  write_run(folder / "a", "sgdm", 1, 70);
+  write_run(folder / "b", "sgdm", 2, 71);
+  write_run(folder / "c", "adam", 1, 60);
+  auto found = collect({folder.path()});
+  const auto tasks = make_tasks(found);
+  const auto svg = curve_figure(tasks[0], 0);
+  EXPECT_EQ(count_of(svg, "<polyline"), 2U);
+  EXPECT_EQ(count_of(svg, "<polygon"), 1U);
+  EXPECT_TRUE(contains(svg, "Test accuracy: cifar10, resnet8, 4 epochs"));
+  EXPECT_TRUE(contains(svg, ">SGDM</text>"));
+  EXPECT_TRUE(contains(svg, ">70 %</text>"));
+}
+
+TEST(CurveFigure, SurvivesOneEpochNoEpochAndFiguresOutOfTheOrdinary) {
+  const TempFolder folder;
+  write_run(folder / "one", "sgdm", 1, 70, 1);
+  write_run(folder / "none", "adam", 1, 70, 0, {{"epochs", 1}});
+  write_run(folder / "huge", "adamw", 1, 1e300, 1);
+  write_run(folder / "low", "adamw", 2, -1e300, 1);
+  write_run(folder / "flat", "apollo", 1, 0, 1);
+  auto found = collect({folder.path()});
+  const auto tasks = make_tasks(found);
+  for (size_t metric = 0; metric < kMetrics.size(); ++metric) {
+    const auto svg = curve_figure(tasks[0], metric);
+    EXPECT_FALSE(contains(svg, "nan")) << svg;
+    EXPECT_FALSE(contains(svg, "inf")) << svg;
+    EXPECT_LT(svg.size(), 20000U);
+  }
+}
+
+TEST(CurveFigure, ALossOfManyDecadesHasALogarithmicAxis) {
+  const TempFolder folder;
+  write_run(folder / "a", "sgdm", 1, 70, 50);
+  auto found = collect({folder.path()});
+  const auto svg = curve_figure(make_tasks(found)[0], 1);
+  EXPECT_TRUE(contains(svg, ">0.01</text>")) << svg;
+  EXPECT_TRUE(contains(svg, ">0.02</text>"));
+}
+
+}  // namespace
+}  // namespace sgdph::lab

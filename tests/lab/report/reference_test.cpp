@@ -1,0 +1,61 @@
+#include "report/reference.h"
+#include "base/files.h"
+#include "report/tables.h"
+#include "sample_runs.h"
+#include "support/checks.h"
+
+#include <gtest/gtest.h>
+
+namespace sgdph::lab {
+namespace {
+
+using test::contains;
+using test::error_of;
+using test::TempFolder;
+using test::write_run;
+
+TEST(References, ComeBackFromTheirFile) {
+  const TempFolder folder;
+  write_references(
+      {{"paper", 77.5, 0.25, {folder / "a", folder / "b"}}, {"paper", 70, std::nullopt, {folder / "c"}}},
+      folder.path());
+  const auto figures = read_references(folder / kReferenceFile);
+  ASSERT_EQ(figures.size(), 2U);
+  EXPECT_EQ(figures[0].source, "paper");
+  EXPECT_EQ(figures[0].value, 77.5);
+  EXPECT_EQ(figures[0].deviation, 0.25);
+  EXPECT_EQ(figures[0].runs, (std::vector<std::filesystem::path>{folder / "a", folder / "b"}));
+  EXPECT_FALSE(figures[1].deviation);
+}
+
+TEST(References, OfAnotherKindAreNamed) {
+  const TempFolder folder;
+  for (const auto* text : {"", "[]", "{\"figures\": [{\"source\": \"x\"}]}", "{\"figures\": 3}"}) {
+    write_file_atomically(folder / kReferenceFile, {text});
+    EXPECT_TRUE(contains(error_of([&] { read_references(folder / kReferenceFile); }), kReferenceFile)) << text;
+  }
+}
+
+TEST(References, StandBesideTheirRunsWithTheDifference) {
+  const TempFolder folder;
+  const auto sgdm = write_run(folder / "sgdm", "sgdm", 1, 70);
+  const auto ours = write_run(folder / "ph", "sgd-ph", 1, 72);
+  write_run(folder / "adam", "adam", 1, 60);
+  write_references({{"paper", 75, std::nullopt, {sgdm}}, {"paper", 74, 0.5, {ours}}}, folder.path());
+  auto found = collect({folder.path()});
+  const auto tasks = make_tasks(found);
+  ASSERT_EQ(tasks.size(), 1U);
+  const auto table = result_table(tasks[0]);
+  EXPECT_EQ(table.columns[2], "paper %");
+  EXPECT_EQ(table.rows[0][2].text, "75.00");
+  EXPECT_EQ(table.rows[0][3].text, "-5.00");
+  EXPECT_EQ(table.rows[1][2].text, "-");
+  EXPECT_EQ(table.rows[2][2].text, "74.00 +- 0.50");
+  EXPECT_TRUE(table.rows[2][1].strong);
+  EXPECT_EQ(
+      tasks[0].ranking(),
+      "Ranking of the means: nearly the opposite of the paper's ranking: 1 of 1 pairs swapped (Kendall's tau -1.00).");
+}
+
+}  // namespace
+}  // namespace sgdph::lab

@@ -1,0 +1,85 @@
+#include "report/task.h"
+#include "report/page_data.h"
+#include "sample_runs.h"
+#include "support/checks.h"
+
+#include <gtest/gtest.h>
+
+namespace sgdph::lab {
+namespace {
+
+using test::contains;
+using test::TempFolder;
+using test::write_run;
+
+std::vector<std::string> labels_of(const Task& task) {
+  std::vector<std::string> labels;
+  for (const auto& series : task.series) labels.push_back(series.label);
+  return labels;
+}
+
+TEST(Tasks, SeriesAreNamedByWhatDiffersAndSeedsAndWorkersDoNot) {
+  const TempFolder folder;
+  write_run(folder / "a", "sgd-ph", 1, 70, 4, {{"lr", 0.1}, {"probe", "ones"}, {"workers", 1}});
+  write_run(folder / "b", "sgd-ph", 2, 71, 4, {{"lr", 0.1}, {"probe", "ones"}, {"workers", 2}});
+  write_run(folder / "c", "sgd-ph", 1, 72, 4, {{"lr", 0.01}, {"probe", "ones"}});
+  write_run(folder / "d", "sgdm", 1, 60, 4, {{"lr", 0.5}});
+  write_run(folder / "e", "sgdm", 1, 50, 4, {{"model", "vgg11"}});
+  auto found = collect({folder.path()});
+  const auto tasks = make_tasks(found);
+  ASSERT_EQ(tasks.size(), 2U);
+  EXPECT_EQ(labels_of(tasks[0]), (std::vector<std::string>{"SGDM", "SGD-PH, lr 0.01", "SGD-PH, lr 0.1"}));
+  EXPECT_EQ(tasks[0].series[2].runs.size(), 2U);
+  EXPECT_DOUBLE_EQ(tasks[0].series[2].summary.top1.mean, 70.5);
+  EXPECT_EQ(tasks[1].title, "cifar10, vgg11, 4 epochs");
+  EXPECT_EQ(tasks[1].slug, "cifar10-vgg11-4-epochs");
+  EXPECT_EQ(tasks[0].series[0].style.colour, tasks[1].series[0].style.colour);
+  EXPECT_NE(tasks[0].series[1].style.colour, tasks[0].series[2].style.colour);
+}
+
+TEST(Tasks, AFolderGivenTwiceAndASeedRunTwiceCountOnce) {
+  const TempFolder folder;
+  write_run(folder / "a", "sgdm", 1, 70);
+  write_run(folder / "b", "sgdm", 1, 70);
+  auto found = collect({folder.path(), folder / "a"});
+  EXPECT_EQ(found.runs.size(), 2U);
+  const auto tasks = make_tasks(found);
+  EXPECT_EQ(tasks[0].series[0].runs.size(), 1U);
+  ASSERT_EQ(found.notices.size(), 1U);
+  EXPECT_TRUE(contains(found.notices[0], "same settings and seed")) << found.notices[0];
+}
+
+TEST(Tasks, WithTheSameNameAndOtherSettingsSayMore) {
+  const TempFolder folder;
+  write_run(folder / "a", "sgdm", 1, 70, 4, {{"form", "cifar"}});
+  write_run(folder / "b", "sgdm", 1, 70, 4, {{"form", "imagenet"}});
+  auto found = collect({folder.path()});
+  const auto tasks = make_tasks(found);
+  ASSERT_EQ(tasks.size(), 2U);
+  EXPECT_NE(tasks[0].title, tasks[1].title);
+  EXPECT_NE(tasks[0].slug, tasks[1].slug);
+}
+
+TEST(PageData, IsJsonThatCannotEndItsElement) {
+  const TempFolder folder;
+  write_run(folder / "a", "sgdm", 1, 70, 4, {{"rule", "</script><!--&"}});
+  write_run(folder / "b", "sgdm", 1, 70, 4, {{"rule", "x"}});
+  auto found = collect({folder.path()});
+  const auto text = page_data(make_tasks(found));
+  EXPECT_EQ(text.find_first_of("<>&"), std::string::npos);
+  const auto json = nlohmann::json::parse(text);
+  EXPECT_EQ(json["tasks"][0]["series"][0]["label"], "SGDM, rule </script><!--&");
+  EXPECT_EQ(json["tasks"][0]["series"][0]["mean"][0], nlohmann::json({67, 68, 69, 70}));
+}
+
+TEST(PageData, StaysSmallHoweverManyEpochs) {
+  const TempFolder folder;
+  for (int i = 0; i < 3; ++i) write_run(folder / std::to_string(i), "sgdm", 1, 70, 2000, {{"lr", 0.1 * (i + 1)}});
+  auto found = collect({folder.path()});
+  const auto tasks = make_tasks(found);
+  EXPECT_LE(tasks[0].series[0].curves.epochs.size(), 500U);
+  EXPECT_LT(page_data(tasks).size(), 200000U);
+}
+
+}  // namespace
+}  // namespace sgdph::lab
