@@ -5,6 +5,7 @@
 #include "base/names.h"
 #include "formats/checkpoint_file.h"
 #include "models/state_dict.h"
+#include "train/curvature_control.h"
 #include "train/machine.h"
 #include "train/optimizers.h"
 #include "train/training_step.h"
@@ -121,6 +122,7 @@ Settings resolve(Settings s) {
   s.init = absolute(s.init);
   if (s.opt == "sgdm" && *s.momentum >= 1) fail("--momentum: must be below 1, got {}", *s.momentum);
   if (s.curvature_batch) batch_part_from_text(*s.curvature_batch);
+  check_curvature_control(s);
   check_schedule(s);
   return s;
 }
