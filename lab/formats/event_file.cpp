@@ -46,31 +46,31 @@ uint64_t from_little_endian(std::string_view bytes) {
   return value;
 }
 
-std::string varint(uint64_t value) {
+std::string to_varint(uint64_t value) {
   std::string bytes;
   for (; value >= 0x80; value >>= 7U) bytes += static_cast<char>((value & 0x7FU) | 0x80U);
   return bytes + static_cast<char>(value);
 }
 
-std::string key(uint8_t field, Wire wire) {
-  return varint(static_cast<uint64_t>(field) << 3U | wire);
+std::string field_key(uint8_t field, Wire wire) {
+  return to_varint(static_cast<uint64_t>(field) << 3U | wire);
 }
 
 std::string bytes_field(uint8_t field, std::string_view bytes) {
-  return key(field, kBytes) + varint(bytes.size()) + std::string(bytes);
+  return field_key(field, kBytes) + to_varint(bytes.size()) + std::string(bytes);
 }
 
 std::string double_field(uint8_t field, double value) {
   uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);
-  return key(field, kFixed64) + little_endian(bits, sizeof bits);
+  return field_key(field, kFixed64) + little_endian(bits, sizeof bits);
 }
 
 std::string float_field(uint8_t field, double value) {
   const auto narrow = static_cast<float>(value);
   uint32_t bits = 0;
   std::memcpy(&bits, &narrow, sizeof bits);
-  return key(field, kFixed32) + little_endian(bits, sizeof bits);
+  return field_key(field, kFixed32) + little_endian(bits, sizeof bits);
 }
 
 std::optional<uint64_t> take_varint(std::string_view& bytes) {
@@ -151,7 +151,7 @@ std::string scalar_event(double wall_time, int64_t step, const std::vector<Scala
   for (const auto& scalar : scalars) {
     summary += bytes_field(kValue, bytes_field(kTag, scalar.tag) + float_field(kSimpleValue, scalar.value));
   }
-  return double_field(kWallTime, wall_time) + key(kStep, kVarint) + varint(static_cast<uint64_t>(step)) +
+  return double_field(kWallTime, wall_time) + field_key(kStep, kVarint) + to_varint(static_cast<uint64_t>(step)) +
          bytes_field(kSummary, summary);
 }
 

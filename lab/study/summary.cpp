@@ -42,12 +42,6 @@ SummaryRow row_of(const std::string& optimizer, const std::vector<PlannedRun>& p
   return row;
 }
 
-std::string accuracy_text(const Statistic& figure) {
-  if (figure.count == 0) return "-";
-  return figure.count == 1 ? fmt::format("{:.2f}", figure.mean)
-                           : fmt::format("{:.2f} +- {:.2f}", figure.mean, figure.deviation);
-}
-
 std::string ratio_text(const std::optional<double>& ratio) {
   return ratio ? fmt::format("{:.2f}x", *ratio) : "-";
 }
@@ -122,6 +116,12 @@ Statistic statistic(const std::vector<double>& values) {
     result.deviation = std::sqrt(sum / static_cast<double>(values.size() - 1));
   }
   return result;
+}
+
+std::string accuracy_text(const Statistic& figure) {
+  if (figure.count == 0) return "-";
+  return figure.count == 1 ? fmt::format("{:.2f}", figure.mean)
+                           : fmt::format("{:.2f} +- {:.2f}", figure.mean, figure.deviation);
 }
 
 std::vector<SummaryRow> summarise(const std::vector<PlannedRun>& plan) {

@@ -18,6 +18,8 @@ struct Statistic {
   size_t count = 0;
 };
 Statistic statistic(const std::vector<double>& values);
+/// "77.96 +- 0.30", without a deviation for one value; "-" for none.
+std::string accuracy_text(const Statistic& figure);
 
 /// The runs of one optimizer.
 struct SummaryRow {
