@@ -55,8 +55,9 @@ void add_data_path(lab::ReproduceOptions& options, const std::string& text) {
     }
   }
   if (names.size() > 1) {
-    lab::fail("--data-path: {} has the data sets {}; say which with NAME={}", options.experiment.name,
-              fmt::join(names, ", "), text);
+    lab::fail(
+        "--data-path: {} has the data sets {}; say which with NAME={}", options.experiment.name, fmt::join(names, ", "),
+        text);
   }
   paths[names.front()] = text;
 }
@@ -78,6 +79,7 @@ lab::ReproduceOptions options_of_command(const ReproduceCommand& command) {
 int run(const ReproduceCommand& command) {
   const auto options = options_of_command(command);
   const auto plan = lab::plan_experiment(options, command.dry_run);
+  if (lab::interrupted()) return lab::kInterrupted;  // while steps were timed; nothing is written yet
   fmt::print(command.dry_run ? stdout : stderr, "{}", lab::plan_text(options, plan));
   if (command.dry_run) return 0;
   const auto code = lab::run_experiment(options, plan);
@@ -97,13 +99,15 @@ Action setup_reproduce(CLI::App& app) {
   const auto* group = "Experiment";
   app.add_option("name", c.name, "experiment, see 'sgdph list experiments'; or a file of one's own, NAME.toml")
       ->required()
-      ->type_name("NAME");
+      ->type_name(fmt::format("{{{}}}", fmt::join(lab::experiment_names(), ",")));
   app.add_option("--scale", c.scale, "full: as in the paper; desk: reduced to fit two CPU cores")
       ->check(CLI::IsMember({"full", "desk"}).description(""))
       ->default_str(c.scale)
       ->type_name("{full,desk}")
       ->group(group);
-  app.add_option("--seeds", c.seeds, "how many seeds (3: 1,2,3), or the seeds themselves (4,5); by default as the experiment says")
+  app.add_option(
+         "--seeds", c.seeds,
+         "how many seeds (3: 1,2,3), or the seeds themselves (4,5); by default as the experiment says")
       ->type_name("N")
       ->group(group);
   app.add_option("--only", c.only, "a part of the grid, such as model=resnet18,vgg11; may be given for several axes")

@@ -37,7 +37,8 @@ const toml::table& table_of(const toml::node& node, const std::string& name, con
 
 Layer layer_of(const toml::table& table, const std::string& where) {
   Layer layer;
-  for (const auto& [key, node] : table) layer[std::string(key.str())] = {toml_value(node, where), toml_place(where, node)};
+  for (const auto& [key, node] : table)
+    layer[std::string(key.str())] = {toml_value(node, where), toml_place(where, node)};
   Settings scratch;
   apply_layer(scratch, layer);  // refuses unknown keys and bad values where they stand
   return layer;

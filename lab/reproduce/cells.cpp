@@ -154,8 +154,7 @@ std::vector<std::string> reductions(const Experiment& experiment, const Selectio
     for (size_t k = 0; k < before.size(); ++k) {
       const auto& key = before[k].key;
       if (!is_identity(before[k]) || before[k].get() == after[k].get()) continue;
-      auto change =
-          fmt::format("{} -> {}", shown_value(key, before[k].get()), shown_value(key, after[k].get()));
+      auto change = fmt::format("{} -> {}", shown_value(key, before[k].get()), shown_value(key, after[k].get()));
       auto& known = changes[key];
       if (known.empty()) keys.push_back(key);
       if (std::find(known.begin(), known.end(), change) == known.end()) known.push_back(std::move(change));

@@ -84,8 +84,7 @@ ExperimentResult collect_cost_result(
     found.planned = 1;
     const auto* row = report ? row_of_engine(*report, options, cell.settings.opt) : nullptr;
     if (row != nullptr) {
-      const auto figure =
-          quantity_of(experiment, cell) == "memory" ? row->held.relative_mean : row->ratio.value;
+      const auto figure = quantity_of(experiment, cell) == "memory" ? row->held.relative_mean : row->ratio.value;
       if (figure > 0) found.ours = statistic({figure});
       if (!row->note.empty()) result.notes.push_back(fmt::format("{}: {}", cell.label, row->note));
     }

@@ -17,9 +17,9 @@
 namespace sgdph::lab {
 namespace {
 
-constexpr double kStartSeconds = 2;    // of a process, with its data
-constexpr int64_t kFewImages = 8;      // the first look; slow networks are timed with no more
-constexpr double kShortEnough = 0.5;   // seconds of a step that is worth timing whole
+constexpr double kStartSeconds = 2;   // of a process, with its data
+constexpr int64_t kFewImages = 8;     // the first look; slow networks are timed with no more
+constexpr double kShortEnough = 0.5;  // seconds of a step that is worth timing whole
 constexpr int kTimedSteps = 4;
 
 /// Seconds for an image: in training and in testing.
@@ -43,9 +43,14 @@ Batch few_images(const Dataset& data, const Settings& settings, int64_t images) 
 
 /// What decides the cost of a step beside data and network.
 nlohmann::json step_kind(const Settings& settings) {
-  return {settings.opt,     settings.rule.value_or(""),         settings.probe.value_or(""),
-          settings.refresh.value_or(""), settings.refresh_every.value_or(1), settings.curvature_batch.value_or(""),
-          settings.clip_grad_norm > 0};
+  return {
+      settings.opt,
+      settings.rule.value_or(""),
+      settings.probe.value_or(""),
+      settings.refresh.value_or(""),
+      settings.refresh_every.value_or(1),
+      settings.curvature_batch.value_or(""),
+      settings.clip_grad_norm > 0};
 }
 
 ImageTimes time_images(RunParts& parts, Settings settings) {

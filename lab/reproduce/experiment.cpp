@@ -25,8 +25,9 @@ std::string text_of(const toml::node& node, const std::string& where) {
 
 [[noreturn]] void unknown_key(
     const toml::node& node, const std::string& key, const std::string& where, const std::vector<std::string>& known) {
-  fail("{}: unknown key '{}'{}; there are {}", toml_place(where, node), key, suggestion(key, known),
-       fmt::join(known, ", "));
+  fail(
+      "{}: unknown key '{}'{}; there are {}", toml_place(where, node), key, suggestion(key, known),
+      fmt::join(known, ", "));
 }
 
 /// A value that stands for itself: it is set under the axis's name.
@@ -94,7 +95,8 @@ ScaleSettings scale_of(
   for (const auto& [key, part] : table_of(node, scale, where)) {
     if (key == "runs") {
       result.runs = part.value_or(int64_t{0});
-      if (result.runs < 1 || result.runs > kMostRuns) fail("{}: runs takes 1 to {}", toml_place(where, part), kMostRuns);
+      if (result.runs < 1 || result.runs > kMostRuns)
+        fail("{}: runs takes 1 to {}", toml_place(where, part), kMostRuns);
     } else if (key == "why") {
       result.why = text_of(part, where);
     } else if (key == "run") {
@@ -162,8 +164,8 @@ Experiment parse_experiment(
       if (list == nullptr) fail("{}: axes stand in [[axis]]", toml_place(where, node));
       for (const auto& entry : *list) experiment.axes.push_back(axis_of(entry, where));
     } else if (key != "full" && key != "desk") {
-      unknown_key(node, std::string(key.str()), where,
-                  {"title", "paper", "also", "kind", "ranked", "axis", "full", "desk"});
+      unknown_key(
+          node, std::string(key.str()), where, {"title", "paper", "also", "kind", "ranked", "axis", "full", "desk"});
     }
   }
   if (experiment.axes.empty()) fail("{}: an experiment needs an [[axis]]", where);

@@ -39,8 +39,8 @@ std::string RankAgreement::words() const {
   if (pairs == 0) return "no ranking to compare";
   if (swapped == 0) return "the paper's ranking";
   const auto part = static_cast<double>(swapped) / static_cast<double>(pairs);
-  const auto* how = part <= 0.25  ? "mostly the paper's ranking"
-                    : part < 0.5  ? "partly the paper's ranking"
+  const auto* how = part <= 0.25   ? "mostly the paper's ranking"
+                    : part < 0.5   ? "partly the paper's ranking"
                     : part <= 0.75 ? "not the paper's ranking"
                                    : "nearly the opposite of the paper's ranking";
   return fmt::format("{}: {} of {} pairs swapped", how, swapped, pairs);

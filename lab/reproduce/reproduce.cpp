@@ -103,8 +103,7 @@ int run_experiment(const ReproduceOptions& options, const ReproducePlan& plan) {
 ExperimentResult result_of(const ReproduceOptions& options) {
   if (!measures_cost(options)) return collect_result(options.experiment, options.selection, options.output_dir);
   const auto cost = cost_options_of(options.experiment, options.selection);
-  return collect_cost_result(
-      options.experiment, options.selection, finished_cost_report(cost, options.output_dir));
+  return collect_cost_result(options.experiment, options.selection, finished_cost_report(cost, options.output_dir));
 }
 
 }  // namespace sgdph::lab

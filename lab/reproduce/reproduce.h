@@ -17,10 +17,10 @@ struct ReproduceOptions {
 /// What is to be done, checked before anything is written.
 struct ReproducePlan {
   std::vector<Cell> cells;
-  std::vector<StudyRun> runs;           ///< seed by seed, so that a first complete table is there early
-  std::vector<std::string> obstacles;   ///< runs that are left alone, and why: a line for each
-  std::vector<double> seconds;          ///< of each run that is not over, estimated; empty if unknown
-  std::string time_unknown;             ///< why it is: a measurement, or data that is missing
+  std::vector<StudyRun> runs;          ///< seed by seed, so that a first complete table is there early
+  std::vector<std::string> obstacles;  ///< runs that are left alone, and why: a line for each
+  std::vector<double> seconds;         ///< of each run that is not over, estimated; empty if unknown
+  std::string time_unknown;            ///< why it is: a measurement, or data that is missing
 };
 
 /// Mistakes in the selection are UserErrors; so is missing data, unless `only_look`. Folders that hold something else,

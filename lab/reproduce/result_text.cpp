@@ -79,12 +79,15 @@ std::string readable_text(const ExperimentResult& result, bool markdown) {
   const auto& experiment = result.experiment;
   const auto* between = markdown ? "\n\n" : "\n";
   auto text = fmt::format(
-      "{}{}{}{}, {} scale\n", markdown ? "# " : "", experiment.title, between, experiment.paper, to_string(result.scale));
-  if (!result.reductions.empty()) text += fmt::format("{}Reductions: {}.", markdown ? "\n" : "", fmt::join(result.reductions, "; "));
+      "{}{}{}{}, {} scale\n", markdown ? "# " : "", experiment.title, between, experiment.paper,
+      to_string(result.scale));
+  if (!result.reductions.empty())
+    text += fmt::format("{}Reductions: {}.", markdown ? "\n" : "", fmt::join(result.reductions, "; "));
   if (!result.reductions.empty() && !experiment.desk.why.empty()) text += between + experiment.desk.why;
   if (!result.reductions.empty()) text += "\n";
   for (const auto& group : result.groups) {
-    text += group.label.empty() ? "\n" : fmt::format("\n{}{}\n{}", markdown ? "## " : "", group.label, markdown ? "\n" : "");
+    text += group.label.empty() ? "\n"
+                                : fmt::format("\n{}{}\n{}", markdown ? "## " : "", group.label, markdown ? "\n" : "");
     const auto table = group_table(result, group, markdown);
     text += markdown ? markdown_table(table) : text_table(table);
     text += fmt::format("{}{}\n", markdown ? "\n" : "", verdict(group));
@@ -103,8 +106,9 @@ std::string number_text(const std::optional<double>& value) {
 std::string flat_csv(const ExperimentResult& result) {
   Table table;
   table.columns = result.experiment.axis_names();
-  for (const auto* column : {"ours", "ours_std", "runs", "diverged", "planned", "paper", "paper_std", "difference", "rank",
-                             "paper_rank", "table", "section", "note"}) {
+  for (const auto* column :
+       {"ours", "ours_std", "runs", "diverged", "planned", "paper", "paper_std", "difference", "rank", "paper_rank",
+        "table", "section", "note"}) {
     table.columns.emplace_back(column);
   }
   for (const auto& cell : result.cells) {
@@ -133,33 +137,59 @@ nlohmann::json cell_json(const ExperimentResult& result, const CellResult& cell)
   for (size_t i = 0; i < cell.cell.values.size(); ++i) values[result.experiment.axes[i].name] = cell.cell.values[i];
   nlohmann::json paper;
   if (cell.paper) {
-    paper = {{"value", or_null(cell.paper->value)}, {"std", or_null(cell.paper->deviation)},
-             {"table", cell.paper->table}, {"section", cell.paper->section}, {"note", cell.paper->note}};
+    paper = {
+        {"value", or_null(cell.paper->value)},
+        {"std", or_null(cell.paper->deviation)},
+        {"table", cell.paper->table},
+        {"section", cell.paper->section},
+        {"note", cell.paper->note}};
   }
   nlohmann::json ours;
   if (cell.ours.count > 0) {
     ours = {{"mean", cell.ours.mean}, {"std", cell.ours.deviation}, {"n", cell.ours.count}};
   }
-  return {{"values", values}, {"label", cell.cell.label}, {"ours", ours}, {"planned", cell.planned},
-          {"diverged", cell.diverged}, {"paper", paper}, {"difference", or_null(cell.difference())},
-          {"rank", cell.rank}, {"paper_rank", cell.paper_rank}, {"curve", cell.curve}, {"runs", cell.folders},
-          {"settings", to_json(cell.cell.settings)}};
+  return {
+      {"values", values},
+      {"label", cell.cell.label},
+      {"ours", ours},
+      {"planned", cell.planned},
+      {"diverged", cell.diverged},
+      {"paper", paper},
+      {"difference", or_null(cell.difference())},
+      {"rank", cell.rank},
+      {"paper_rank", cell.paper_rank},
+      {"curve", cell.curve},
+      {"runs", cell.folders},
+      {"settings", to_json(cell.cell.settings)}};
 }
 
 nlohmann::json whole_json(const ExperimentResult& result) {
   const auto& experiment = result.experiment;
-  nlohmann::json json{{"experiment", experiment.name}, {"title", experiment.title}, {"paper", experiment.paper},
-                      {"scale", to_string(result.scale)}, {"axes", experiment.axis_names()},
-                      {"ranked", experiment.ranked}, {"quantity", is_cost(result) ? "cost relative to SGDM" : "test accuracy %"},
-                      {"version", sgdph_version()}, {"reductions", result.reductions},
-                      {"why", result.scale == Scale::Desk ? experiment.desk.why : ""}, {"notes", result.notes}};
+  nlohmann::json json{
+      {"experiment", experiment.name},
+      {"title", experiment.title},
+      {"paper", experiment.paper},
+      {"scale", to_string(result.scale)},
+      {"axes", experiment.axis_names()},
+      {"ranked", experiment.ranked},
+      {"quantity", is_cost(result) ? "cost relative to SGDM" : "test accuracy %"},
+      {"version", sgdph_version()},
+      {"reductions", result.reductions},
+      {"why", result.scale == Scale::Desk ? experiment.desk.why : ""},
+      {"notes", result.notes}};
   json["cells"] = nlohmann::json::array();
   for (const auto& cell : result.cells) json["cells"].push_back(cell_json(result, cell));
   json["groups"] = nlohmann::json::array();
   for (const auto& group : result.groups) {
-    json["groups"].push_back({{"label", group.label}, {"cells", group.cells}, {"pairs", group.agreement.pairs},
-                              {"swapped", group.agreement.swapped}, {"tau", group.agreement.tau},
-                              {"best", group.best}, {"paper_best", group.paper_best}, {"words", verdict(group)}});
+    json["groups"].push_back(
+        {{"label", group.label},
+         {"cells", group.cells},
+         {"pairs", group.agreement.pairs},
+         {"swapped", group.agreement.swapped},
+         {"tau", group.agreement.tau},
+         {"best", group.best},
+         {"paper_best", group.paper_best},
+         {"words", verdict(group)}});
   }
   return json;
 }
@@ -192,7 +222,8 @@ std::string curves_csv(const ExperimentResult& result) {
       for (const auto& epoch : record->epochs) {
         auto row = cell.cell.values;
         row.push_back(record->header.value("seed", nlohmann::json()).dump());
-        for (const auto* key : {"epoch", "train_top1", "test_top1"}) row.push_back(epoch.value(key, nlohmann::json()).dump());
+        for (const auto* key : {"epoch", "train_top1", "test_top1"})
+          row.push_back(epoch.value(key, nlohmann::json()).dump());
         table.rows.push_back(std::move(row));
       }
     }

@@ -8,7 +8,8 @@
 
 namespace sgdph::lab {
 
-/// The state of a study while it runs: on a terminal its table, redrawn in place, with a bar for the run under way; otherwise a line when a run begins and ends.
+/// The state of a study while it runs: on a terminal its table, redrawn in place, with a bar for the run under way;
+/// otherwise a line when a run begins and ends.
 class LiveTable {
  public:
   /// `table` is asked for the table anew whenever a run has ended.

@@ -34,7 +34,6 @@ void check_inputs(const std::vector<StudyRun>& runs);
 /// `table`. `scratch` is a folder for a file or two in the meantime. Returns the exit code: 0, 1 if a run failed other
 /// than by diverging, or that of an interruption.
 int run_study(
-    const std::vector<StudyRun>& runs, const std::filesystem::path& scratch,
-    const std::function<std::string()>& table);
+    const std::vector<StudyRun>& runs, const std::filesystem::path& scratch, const std::function<std::string()>& table);
 
 }  // namespace sgdph::lab

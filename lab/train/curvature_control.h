@@ -8,7 +8,7 @@ namespace sgdph::lab {
 
 /// Values of `curvature_control`: what stands in place of a block's curvature, to tell what the curvature contributes.
 constexpr const char* kNoControl = "none";
-constexpr const char* kBlockMean = "block-mean";          ///< its mean over the block
+constexpr const char* kBlockMean = "block-mean";         ///< its mean over the block
 constexpr const char* kConstantMultiplier = "constant";  ///< what makes the multiplier lr_so / curvature a constant
 
 /// Refuses a multiplier without the control that uses it.
