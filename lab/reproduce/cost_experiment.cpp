@@ -11,8 +11,6 @@
 namespace sgdph::lab {
 namespace {
 
-constexpr double kCostSeconds = 60;
-
 const CostRow* row_of_engine(const CostReport& report, const CostOptions& options, const std::string& engine) {
   for (const auto& row : report.rows) {
     if (row.engine == engine && row.model == options.models.front() && row.batch_size == options.batch_sizes.front()) {
@@ -43,7 +41,7 @@ CostOptions cost_options_of(const Experiment& experiment, const Selection& selec
   options.form = settings.form;
   options.batch_sizes = {settings.batch_size};
   options.engines = engines_from_text(fmt::format("{}", fmt::join(names, ",")));
-  options.limit.seconds = kCostSeconds;
+  options.limit.seconds = (selection.scale == Scale::Full ? experiment.full : experiment.desk).seconds;
   options.threads = settings.threads;
   options.seed = settings.seed;
   check_cost_options(options);

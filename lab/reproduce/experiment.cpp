@@ -16,6 +16,7 @@ namespace sgdph::lab {
 namespace {
 
 constexpr int64_t kMostRuns = 1000;
+constexpr double kMostSeconds = 1e6;
 
 std::string text_of(const toml::node& node, const std::string& where) {
   const auto value = node.value<std::string>();
@@ -97,6 +98,11 @@ ScaleSettings scale_of(
       result.runs = part.value_or(int64_t{0});
       if (result.runs < 1 || result.runs > kMostRuns)
         fail("{}: runs takes 1 to {}", toml_place(where, part), kMostRuns);
+    } else if (key == "seconds") {
+      result.seconds = part.value_or(0.);
+      if (!(result.seconds > 0 && result.seconds <= kMostSeconds)) {
+        fail("{}: seconds takes a number above 0 and at most {}", toml_place(where, part), kMostSeconds);
+      }
     } else if (key == "why") {
       result.why = text_of(part, where);
     } else if (key == "run") {
@@ -113,7 +119,7 @@ ScaleSettings scale_of(
         }
       }
     } else {
-      unknown_key(part, std::string(key.str()), where, {"runs", "why", "run", "optimizer", "axis"});
+      unknown_key(part, std::string(key.str()), where, {"runs", "seconds", "why", "run", "optimizer", "axis"});
     }
   }
   return result;

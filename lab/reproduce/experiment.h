@@ -27,9 +27,10 @@ struct Axis {
 
 /// How large an experiment is done.
 struct ScaleSettings {
-  int64_t runs = 1;  ///< seeds
-  std::string why;   ///< the reason for its reductions
-  Recipe recipe;     ///< over the data set's recipe; for the desk, over the full scale too
+  int64_t runs = 1;     ///< seeds
+  double seconds = 60;  ///< of timing, for experiments of cost
+  std::string why;      ///< the reason for its reductions
+  Recipe recipe;        ///< over the data set's recipe; for the desk, over the full scale too
   /// Settings in place of an axis value's: axis, value.
   std::map<std::string, std::map<std::string, Layer>> instead;
 };

@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "reproduce/cost_experiment.h"
 #include "reproduce/estimate.h"
+#include "train/progress.h"
 
 #include <fmt/format.h>
 
@@ -59,8 +60,12 @@ ReproducePlan plan_experiment(const ReproduceOptions& options, bool only_look) {
   plan.cells = cells_of(options.experiment, options.selection);
   if (measures_cost(options)) {
     if (!options.selection.seeds.empty()) fail("--seeds: {} is a measurement and has none", options.experiment.name);
-    plan.time_unknown = "a minute of timing, and the memory of each optimizer";
-    cost_options_of(options.experiment, options.selection);
+    const auto cost = cost_options_of(options.experiment, options.selection);
+    plan.time_unknown =
+        finished_cost_report(cost, options.output_dir)
+            ? "done before"
+            : fmt::format(
+                  "{} of timing at least, after the memory of each optimizer", duration_text(cost.limit.seconds));
     return plan;
   }
   for (const auto seed : seeds_of(options.experiment, options.selection)) {

@@ -55,6 +55,7 @@ CellResult collect_cell(
     result.folders.push_back(run.folder.string());
     std::optional<RunRecord> record;
     try {
+      check_run_folder(run, false);
       record = read_run_record(run.folder);
     } catch (const UserError& error) {
       notes.push_back(fmt::format("{}: left out: {}", run.name, error.what()));
