@@ -134,7 +134,8 @@ std::vector<Field> fields_of(Settings& s) {
           "part of the batch the curvature is measured from, such as 1/8 (sgd-ph, adahessian)"),
       Entry(
           Part::Optimizer, "curvature_control", &s.curvature_control,
-          "for studies: each block's curvature replaced by its mean, or every block's multiplier by one (sgd-ph)")
+          "for studies: in place of a block's curvature its mean over the block, or one multiplier for all blocks "
+          "(sgd-ph)")
           .one_of({"none", "block-mean", "constant"}),
       Entry(
           Part::Optimizer, "block_multiplier", &s.block_multiplier,

@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 
+#include <algorithm>
+
 namespace sgdph::lab {
 
 toml::table parse_toml(const std::string& text, const std::string& where) {
@@ -35,10 +37,13 @@ const toml::table& table_of(const toml::node& node, const std::string& name, con
   return *table;
 }
 
-Layer layer_of(const toml::table& table, const std::string& where) {
+Layer layer_of(const toml::table& table, const std::string& where, const std::vector<std::string>& others) {
   Layer layer;
-  for (const auto& [key, node] : table)
-    layer[std::string(key.str())] = {toml_value(node, where), toml_place(where, node)};
+  for (const auto& [name, node] : table) {
+    const std::string key(name.str());
+    if (std::find(others.begin(), others.end(), key) != others.end()) continue;
+    layer[key] = {toml_value(node, where), toml_place(where, node)};
+  }
   Settings scratch;
   apply_layer(scratch, layer);  // refuses unknown keys and bad values where they stand
   return layer;

@@ -41,7 +41,8 @@ Settings settings_of_cell(
   // The data set decides the recipe at full scale: the desk keeps its rates and decays even on other images.
   std::string dataset;
   for (const auto& recipe : sources.recipes) {
-    if (const auto found = recipe.run.find("dataset"); found != recipe.run.end()) dataset = found->second.value;
+    if (const auto found = recipe.run.find("dataset"); found != recipe.run.end())
+      dataset = found->second.value.get<std::string>();
   }
   const auto known = recipe_names();
   if (std::find(known.begin(), known.end(), dataset) != known.end()) {

@@ -47,15 +47,13 @@ AxisValue plain_value(const std::string& axis, const toml::node& node, const std
 
 /// A value of several settings, with a name.
 AxisValue named_value(const toml::node& node, const std::string& where) {
-  auto table = table_of(node, "axis.value", where);
+  const auto& table = table_of(node, "axis.value", where);
   AxisValue result;
   if (const auto* name = table.get("name")) result.name = text_of(*name, where);
   if (result.name.empty()) fail("{}: a value needs a name", toml_place(where, node));
   result.label = result.name;
   if (const auto* label = table.get("label")) result.label = text_of(*label, where);
-  table.erase("name");
-  table.erase("label");
-  result.settings = layer_of(table, where);
+  result.settings = layer_of(table, where, {"name", "label"});
   return result;
 }
 
@@ -160,7 +158,9 @@ Experiment parse_experiment(
     } else if (key == "ranked") {
       experiment.ranked = text_of(node, where);
     } else if (key == "also") {
-      for (const auto& word : toml_value(node, where)) experiment.also.push_back(word.get<std::string>());
+      const auto* list = node.as_array();
+      if (list == nullptr) fail("{}: also takes a list of names", toml_place(where, node));
+      for (const auto& word : *list) experiment.also.push_back(text_of(word, where));
     } else if (key == "kind") {
       const auto kind = text_of(node, where);
       check_name(fmt::format("kind ({})", toml_place(where, node)), kind, {"accuracy", "cost"});

@@ -18,7 +18,7 @@ TEST(Crc32c, GivesThePublishedVectors) {
   std::string rising;
   for (int i = 0; i < 32; ++i) rising += static_cast<char>(i);
   EXPECT_EQ(crc32c(rising), 0x46DD794EU);
-  EXPECT_EQ(crc32c({rising.rbegin(), rising.rend()}), 0x113FDB5CU);
+  EXPECT_EQ(crc32c(std::string(rising.rbegin(), rising.rend())), 0x113FDB5CU);
   EXPECT_EQ(crc32c(""), 0U);
   // Rotated right by 15, plus the constant, modulo 2^32.
   EXPECT_EQ(masked_crc32c("123456789"), 0xC78AB0E5U);
