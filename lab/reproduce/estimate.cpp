@@ -1,6 +1,7 @@
 #include "reproduce/estimate.h"
 
 #include "base/interrupt.h"
+#include "cost/statistics.h"
 #include "data/loader.h"
 #include "study/run_record.h"
 #include "train/machine.h"
@@ -17,10 +18,10 @@
 namespace sgdph::lab {
 namespace {
 
-constexpr double kStartSeconds = 2;   // of a process, with its data
-constexpr int64_t kFewImages = 8;     // the first look; slow networks are timed with no more
-constexpr double kShortEnough = 0.5;  // seconds of a step that is worth timing whole
-constexpr int kTimedSteps = 4;
+constexpr double kStartSeconds = 2;  // of a process, with its data
+constexpr int64_t kFewImages = 8;    // the first look; slow networks are timed with no more
+constexpr double kShortEnough = 1;   // seconds of a step that is worth timing whole
+constexpr int kTimedSteps = 5;
 
 /// Seconds for an image: in training and in testing.
 struct ImageTimes {
@@ -71,14 +72,17 @@ ImageTimes time_images(RunParts& parts, Settings settings) {
   parts.model->train();
   auto batch = few_images(*parts.data.train, settings, images);
   timed_step(batch);  // warms up
-  if (timed_step(batch) / static_cast<double>(images) * static_cast<double>(most) < kShortEnough && images < most) {
+  const auto first = std::min(timed_step(batch), timed_step(batch));
+  if (first / static_cast<double>(images) * static_cast<double>(most) < kShortEnough && images < most) {
     images = most;
     batch = few_images(*parts.data.train, settings, images);
     timed_step(batch);
   }
+  std::vector<double> steps;
+  for (int i = 0; i < kTimedSteps && !interrupted(); ++i) steps.push_back(timed_step(batch));
   ImageTimes times;
-  for (int i = 0; i < kTimedSteps && !interrupted(); ++i) times.train += timed_step(batch);
-  times.train /= kTimedSteps * static_cast<double>(images);
+  // The median: on a machine with other work single steps stall.
+  times.train = median(std::move(steps)) / static_cast<double>(images);
   const at::NoGradGuard no_gradients;
   parts.model->eval();
   const auto begin = seconds_now();

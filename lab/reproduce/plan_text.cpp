@@ -5,6 +5,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace sgdph::lab {
 namespace {
 
@@ -38,7 +40,8 @@ std::string count_text(size_t count, const char* thing) {
 std::string plan_text(const ReproduceOptions& options, const ReproducePlan& plan) {
   const auto& experiment = options.experiment;
   const auto& selection = options.selection;
-  auto text = fmt::format("{}: {} ({})\n", experiment.name, experiment.title, experiment.paper);
+  auto text = fmt::format(
+      "{}: {}{}{}\n", experiment.name, experiment.title, experiment.paper.empty() ? "" : "; ", experiment.paper);
   const auto reduced = reductions(experiment, selection);
   if (!reduced.empty()) text += fmt::format("Reductions of the desk scale: {}.\n", fmt::join(reduced, "; "));
   if (!reduced.empty() && !experiment.desk.why.empty()) text += experiment.desk.why + "\n";
