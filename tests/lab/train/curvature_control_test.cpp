@@ -50,6 +50,14 @@ TEST(CurvatureControl, AMultiplierWithoutItsControlIsRefused) {
   }
 }
 
+TEST(CurvatureControl, ARunStoredBeforeThereWasOneIsTheSameRun) {
+  const auto now = resolve(Settings());
+  auto before = now;
+  before.curvature_control.reset();
+  EXPECT_EQ(error_of([&] { check_same_run(before, now); }), "");
+  EXPECT_TRUE(contains(error_of([&] { check_same_run(before, resolve(with_control(kBlockMean))); }), "in this run"));
+}
+
 /// One step of the lab's SGD-PH on 1/2 sum(h w^2), whose blocks (the norm's gain and shift) have curvature h: how far
 /// the gain moved, relative to its gradient.
 at::Tensor gain_step(Settings settings) {
