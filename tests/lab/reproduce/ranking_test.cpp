@@ -20,7 +20,7 @@ TEST(RankAgreement, CountsSwappedPairs) {
   EXPECT_EQ(opposite.words(), "nearly the opposite of the paper's ranking: 3 of 3 pairs swapped");
 }
 
-// scipy.stats.kendalltau([1, 2, 2, 4], [1, 3, 2, 4]) = 0.9128709291752769
+// 5 ordered pairs of ours, 6 of the paper: 5 / sqrt(5 * 6).
 TEST(RankAgreement, TiesAreLeftOutAsInTauB) {
   const auto tied = rank_agreement({1, 2, 2, 4}, {1, 3, 2, 4});
   EXPECT_EQ(tied.pairs, 5U);
