@@ -33,6 +33,7 @@ CommandLine make_command_line();
 Action setup_train(CLI::App& app);
 Action setup_eval(CLI::App& app);
 Action setup_compare(CLI::App& app);
+Action setup_reproduce(CLI::App& app);
 Action setup_cost(CLI::App& app);
 Action setup_inspect(CLI::App& app);
 Action setup_report(CLI::App& app);

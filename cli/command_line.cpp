@@ -11,11 +11,12 @@ const std::vector<Command>& commands() {
       {"train", "train a network: one data set, one optimizer, one seed", setup_train},
       {"eval", "accuracy and loss of a checkpoint", setup_eval},
       {"compare", "several optimizers and seeds on one task, with a table", setup_compare},
+      {"reproduce", "a table or figure of the paper, with its figures beside ours", setup_reproduce},
       {"cost", "time and peak memory of a step, relative to SGDM", setup_cost},
       {"inspect", "Hessian blocks by brute force: are they diagonal, and what do the probes see", setup_inspect},
       {"report", "run folders to one page: curves, tables, cost, settings", setup_report},
       {"data", "list, fetch and verify data sets", setup_data},
-      {"list", "list models, norms, optimizers, data sets or recipes", setup_list},
+      {"list", "list models, norms, optimizers, data sets, recipes or experiments", setup_list},
       {"completion", "print a completion script for a shell", setup_completion},
       {"man", "print the manual page", setup_man},
   };

@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "config/optimizer_table.h"
+#include "option_lists.h"
 #include "settings_options.h"
 #include "study/compare.h"
 
@@ -33,25 +34,6 @@ std::vector<std::string> chosen_optimizers(const std::string& text) {
   return chosen;
 }
 
-/// "3" means seeds 1, 2 and 3; "4,5" these two.
-std::vector<int64_t> chosen_seeds(const std::string& text) {
-  std::vector<int64_t> seeds;
-  for (const auto& word : CLI::detail::split(text, ',')) {
-    int64_t seed = 0;
-    if (!CLI::detail::lexical_cast(word, seed) || seed < 0) {
-      lab::fail("--seeds: takes how many, or seeds with commas between, got '{}'", text);
-    }
-    if (std::find(seeds.begin(), seeds.end(), seed) != seeds.end()) lab::fail("--seeds: {} is given twice", seed);
-    seeds.push_back(seed);
-  }
-  if (text.find(',') != std::string::npos) return seeds;
-  const auto count = seeds.front();
-  if (count < 1 || count > 1000) lab::fail("--seeds: takes a number of seeds from 1 to 1000, got '{}'", text);
-  seeds.clear();
-  for (int64_t seed = 1; seed <= count; ++seed) seeds.push_back(seed);
-  return seeds;
-}
-
 int run(const CompareCommand& command) {
   lab::CompareOptions options;
   options.sources = command.settings.sources();
@@ -59,7 +41,7 @@ int run(const CompareCommand& command) {
     if (options.sources.options.count(key) != 0) lab::fail("--{}: compare takes --{}s", key, key);
   }
   options.optimizers = chosen_optimizers(command.optimizers);
-  options.seeds = chosen_seeds(command.seeds);
+  options.seeds = seeds_from_text(command.seeds);
   // Names are checked with the first optimizer, before a folder is named after them.
   auto sources = options.sources;
   sources.options["opt"] = {options.optimizers.front(), "--opts"};

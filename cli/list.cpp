@@ -4,6 +4,7 @@
 #include "config/recipe.h"
 #include "data/registry.h"
 #include "models/registry.h"
+#include "reproduce/experiment.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -28,6 +29,11 @@ std::vector<Row> rows_of(const std::string& kind) {
     for (const auto& name : lab::norm_names()) rows.emplace_back(name, "");
   } else if (kind == "data") {
     for (const auto& info : lab::dataset_infos()) rows.emplace_back(info.name, info.title);
+  } else if (kind == "experiments") {
+    for (const auto& name : lab::experiment_names()) {
+      const auto experiment = lab::find_experiment(name);
+      rows.emplace_back(name, fmt::format("{}; {}", experiment.title, experiment.paper));
+    }
   } else {
     for (const auto& name : lab::recipe_names()) rows.emplace_back(name, lab::named_recipe(name).title);
   }
@@ -37,7 +43,7 @@ std::vector<Row> rows_of(const std::string& kind) {
 }  // namespace
 
 Action setup_list(CLI::App& app) {
-  const std::vector<std::string> kinds{"models", "norms", "optimizers", "data", "recipes"};
+  const std::vector<std::string> kinds{"models", "norms", "optimizers", "data", "recipes", "experiments"};
   auto chosen = std::make_shared<std::string>();
   for (const auto& kind : kinds) {
     app.add_subcommand(kind, "the " + kind + " there are")->callback([chosen, kind] { *chosen = kind; });

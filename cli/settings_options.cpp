@@ -34,6 +34,10 @@ void SettingsOptions::add_to(CLI::App& app, const std::function<bool(const lab::
   app.add_option("--config", config_, "settings from a TOML file; they override the recipe's")
       ->type_name("FILE")
       ->group("Settings");
+  add_fields(app, wanted);
+}
+
+void SettingsOptions::add_fields(CLI::App& app, const std::function<bool(const lab::Field&)>& wanted) {
   lab::Settings defaults;
   for (const auto& field : lab::fields_of(defaults)) {
     if (wanted && !wanted(field)) continue;

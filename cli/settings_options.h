@@ -18,6 +18,8 @@ class SettingsOptions {
  public:
   /// `wanted` chooses among the settings; all by default.
   void add_to(CLI::App& app, const std::function<bool(const lab::Field&)>& wanted = nullptr);
+  /// Without --recipe and --config.
+  void add_fields(CLI::App& app, const std::function<bool(const lab::Field&)>& wanted);
 
   /// What the command line gave, recipe and file read.
   lab::Sources sources() const;

@@ -10,6 +10,6 @@ endforeach()
 configure_file(config/builtin_recipes.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/builtin_recipes.cpp @ONLY)
 
 sgdph_room(config
-  SOURCES fields.cpp optimizer_table.cpp recipe.cpp settings.cpp
+  SOURCES fields.cpp optimizer_table.cpp recipe.cpp settings.cpp toml_reader.cpp
   LINK sgdph_lab_base nlohmann_json::nlohmann_json tomlplusplus::tomlplusplus)
 target_sources(sgdph_lab_config PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/builtin_recipes.cpp)

@@ -88,6 +88,22 @@ void write_file_atomically(const fs::path& path, const std::vector<std::string_v
   file.put_in_place();
 }
 
+void append_to_file(const fs::path& path, std::string_view bytes) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (file < 0) fail("cannot write {}: {}", path.string(), std::strerror(errno));
+  const auto before = ::lseek(file, 0, SEEK_END);
+  const auto written = ::write(file, bytes.data(), bytes.size());
+  int error = written < 0 ? errno : written < static_cast<ssize_t>(bytes.size()) ? ENOSPC : 0;
+  if (error == 0 && ::fsync(file) != 0) error = errno;
+  const bool taken_back = error != 0 && ::ftruncate(file, before) == 0;
+  ::close(file);
+  if (error != 0) {
+    throw WriteError(fmt::format(
+        "cannot write {}: {}; {}", path.string(), std::strerror(error),
+        taken_back ? "what it held before is unchanged" : "its end is incomplete"));
+  }
+}
+
 void make_writable_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);

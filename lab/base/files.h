@@ -14,6 +14,10 @@ std::string read_file(const std::filesystem::path& path);
 /// crash or a full disk leaves the previous file as it was and nothing half-written. A UserError says what failed.
 void write_file_atomically(const std::filesystem::path& path, const std::vector<std::string_view>& pieces);
 
+/// Adds the bytes to the end of a file that exists; on the disk when it returns. What cannot be written whole is taken
+/// back.
+void append_to_file(const std::filesystem::path& path, std::string_view bytes);
+
 /// Makes the folder and those above it, and refuses one that cannot be written to.
 void make_writable_folder(const std::filesystem::path& path);
 

@@ -132,6 +132,16 @@ std::vector<Field> fields_of(Settings& s) {
       Entry(
           Part::Optimizer, "curvature_batch", &s.curvature_batch,
           "part of the batch the curvature is measured from, such as 1/8 (sgd-ph, adahessian)"),
+      Entry(
+          Part::Optimizer, "curvature_control", &s.curvature_control,
+          "for studies: in place of a block's curvature its mean over the block, or one multiplier for all blocks "
+          "(sgd-ph)")
+          .one_of({"none", "block-mean", "constant"}),
+      Entry(
+          Part::Optimizer, "block_multiplier", &s.block_multiplier,
+          "of every block's step, in place of lr_so / curvature, if curvature_control is constant (sgd-ph)")
+          .above(0)
+          .to(kLargest),
       Entry(Part::Optimizer, "shift_guard", &s.shift_guard, "make shift-invariant blocks first-order (sgd-ph)"),
       Entry(Part::Optimizer, "blocks", &s.blocks, "blocks by layer type, or every 1-D parameter as published (sgd-ph)")
           .one_of({"module", "published"}),
@@ -175,6 +185,8 @@ std::vector<Field> fields_of(Settings& s) {
           .from(0)
           .changeable(),
       Entry(Part::Training, "keep_checkpoints", &s.keep_checkpoints, "newest checkpoints to keep").from(1).changeable(),
+      Entry(Part::Training, "tensorboard", &s.tensorboard, "also write event files for TensorBoard to the run's folder")
+          .changeable(),
   };
 }
 

@@ -34,7 +34,8 @@ const std::vector<OptimizerInfo>& optimizer_infos() {
        "SGD-PH",
        "SGD with Partial Hessian (Sun, Yong & Zhang)",
        {"lr", "weight_decay", "momentum", "eps", "lr_so", "hessian_momentum", "curvature_floor", "rule", "probe",
-        "probe_cycle", "refresh", "refresh_every", "curvature_batch", "shift_guard", "blocks"}},
+        "probe_cycle", "refresh", "refresh_every", "curvature_batch", "curvature_control", "block_multiplier",
+        "shift_guard", "blocks"}},
   };
   return infos;
 }

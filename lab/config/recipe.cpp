@@ -5,45 +5,14 @@
 #include "base/names.h"
 #include "config/builtin_recipes.h"
 #include "config/optimizer_table.h"
+#include "config/toml_reader.h"
 
 #include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <sstream>
 
 namespace sgdph::lab {
 namespace {
-
-std::string place(const std::string& where, const toml::node& node) {
-  return fmt::format("{}:{}", where, node.source().begin.line);
-}
-
-nlohmann::json to_json(const toml::node& node, const std::string& where) {
-  if (const auto* value = node.as_boolean()) return value->get();
-  if (const auto* value = node.as_integer()) return value->get();
-  if (const auto* value = node.as_floating_point()) return value->get();
-  if (const auto* value = node.as_string()) return value->get();
-  if (const auto* array = node.as_array()) {
-    auto list = nlohmann::json::array();
-    for (const auto& entry : *array) list.push_back(to_json(entry, where));
-    return list;
-  }
-  fail("{}: tables and dates are not values of a setting", place(where, node));
-}
-
-const toml::table& table_of(const toml::node& node, const std::string& name, const std::string& where) {
-  const auto* table = node.as_table();
-  if (table == nullptr) fail("{}: {} must be a table, [{}]", place(where, node), name, name);
-  return *table;
-}
-
-Layer layer_of(const toml::table& table, const std::string& where) {
-  Layer layer;
-  for (const auto& [key, node] : table) layer[std::string(key.str())] = {to_json(node, where), place(where, node)};
-  Settings scratch;
-  apply_layer(scratch, layer);  // refuses unknown keys and bad values where they stand
-  return layer;
-}
 
 bool is_optimizer_setting(const std::string& key) {
   Settings scratch;
@@ -65,13 +34,20 @@ void check_belongs(const OptimizerInfo& info, const Layer& layer) {
 
 }  // namespace
 
-Recipe parse_recipe(const std::string& text, const std::string& where) {
-  toml::table root;
-  try {
-    root = toml::parse(text);
-  } catch (const toml::parse_error& error) {
-    fail("{}:{}: {}", where, error.source().begin.line, error.description());
+std::map<std::string, Layer> optimizer_layers(const toml::node& node, const std::string& where) {
+  std::map<std::string, Layer> layers;
+  for (const auto& [optimizer, part] : table_of(node, "optimizer", where)) {
+    const std::string key(optimizer.str());
+    check_name(fmt::format("optimizer ({})", toml_place(where, part)), key, optimizer_names());
+    auto& layer = layers[key] = layer_of(table_of(part, "optimizer." + key, where), where);
+    check_belongs(optimizer_info(key), layer);
+    if (layer.count("opt") != 0) fail("{}: opt stands in [run]", layer["opt"].where);
   }
+  return layers;
+}
+
+Recipe parse_recipe(const std::string& text, const std::string& where) {
+  const auto root = parse_toml(text, where);
   Recipe recipe;
   for (const auto& [name, node] : root) {
     if (name == "title") {
@@ -79,17 +55,11 @@ Recipe parse_recipe(const std::string& text, const std::string& where) {
     } else if (name == "run") {
       recipe.run = layer_of(table_of(node, "run", where), where);
     } else if (name == "optimizer") {
-      for (const auto& [optimizer, part] : table_of(node, "optimizer", where)) {
-        const std::string key(optimizer.str());
-        check_name(fmt::format("optimizer ({})", place(where, part)), key, optimizer_names());
-        auto& layer = recipe.optimizers[key] = layer_of(table_of(part, "optimizer." + key, where), where);
-        check_belongs(optimizer_info(key), layer);
-        if (layer.count("opt") != 0) fail("{}: opt stands in [run]", layer["opt"].where);
-      }
+      recipe.optimizers = optimizer_layers(node, where);
     } else {
       const std::string key(name.str());
       fail(
-          "{}: unknown key '{}'{}; settings stand in [run] or [optimizer.NAME]", place(where, node), key,
+          "{}: unknown key '{}'{}; settings stand in [run] or [optimizer.NAME]", toml_place(where, node), key,
           suggestion(key, {"title", "run", "optimizer"}));
     }
   }

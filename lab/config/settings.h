@@ -36,7 +36,8 @@ struct Settings {
   std::optional<double> lr_so, hessian_momentum, curvature_floor;
   std::optional<std::string> rule, probe, refresh, blocks;
   std::optional<int64_t> probe_cycle, refresh_every;
-  std::optional<std::string> curvature_batch;
+  std::optional<std::string> curvature_batch, curvature_control;
+  std::optional<double> block_multiplier;
   std::optional<bool> shift_guard;
   std::optional<bool> weight_decouple, rectify;
   std::optional<double> hessian_power;
@@ -61,6 +62,7 @@ struct Settings {
   int64_t threads = 0;
   int64_t checkpoint_every = 0;
   int64_t keep_checkpoints = 2;
+  bool tensorboard = false;
 };
 
 /// One entry of the list of settings: option, recipe key, help, completion and manual page all come from it.

@@ -1,7 +1,7 @@
 #include "study/live_table.h"
 
 #include "base/terminal.h"
-#include "config/optimizer_table.h"
+#include "study/run_record.h"
 #include "train/machine.h"
 #include "train/progress.h"
 
@@ -14,14 +14,11 @@
 
 namespace sgdph::lab {
 
-LiveTable::LiveTable(std::vector<PlannedRun> plan)
-    : plan_(std::move(plan)),
-      rows_(render(summarise(plan_), TableFormat::Text)),
-      terminal_(is_terminal(STDERR_FILENO)) {}
+LiveTable::LiveTable(std::vector<StudyRun> plan, std::function<std::string()> table)
+    : plan_(std::move(plan)), table_(std::move(table)), rows_(table_()), terminal_(is_terminal(STDERR_FILENO)) {}
 
 std::string LiveTable::name_of(size_t run) const {
-  return fmt::format(
-      "[{}/{}] {}, seed {}", run + 1, plan_.size(), optimizer_info(plan_[run].optimizer).label, plan_[run].seed);
+  return fmt::format("[{}/{}] {}", run + 1, plan_.size(), plan_[run].name);
 }
 
 void LiveTable::skip(size_t run) {
@@ -59,7 +56,7 @@ void LiveTable::update(size_t run, const std::string& record) {
 void LiveTable::end(size_t run, const std::string& error) {
   spent_ += seconds_now() - run_began_;
   ++ended_;
-  rows_ = render(summarise(plan_), TableFormat::Text);
+  rows_ = table_();
   if (!error.empty()) {
     close();
     fmt::print(stderr, "{}: failed: {}\n", name_of(run), error);

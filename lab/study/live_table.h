@@ -1,17 +1,19 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "study/summary.h"
+#include "study/run_plan.h"
 
 namespace sgdph::lab {
 
-/// The state of a comparison while it runs: on a terminal a table that is redrawn in place, with a bar for the run
-/// under way; otherwise a line when a run begins and ends.
+/// The state of a study while it runs: on a terminal its table, redrawn in place, with a bar for the run under way;
+/// otherwise a line when a run begins and ends.
 class LiveTable {
  public:
-  explicit LiveTable(std::vector<PlannedRun> plan);
+  /// `table` is asked for the table anew whenever a run has ended.
+  LiveTable(std::vector<StudyRun> plan, std::function<std::string()> table);
 
   void skip(size_t run);
   void begin(size_t run);
@@ -26,7 +28,8 @@ class LiveTable {
   double seconds_left(size_t run, double of_run) const;
   void draw(const std::string& status);
 
-  std::vector<PlannedRun> plan_;
+  std::vector<StudyRun> plan_;
+  std::function<std::string()> table_;
   std::string rows_;  ///< the table so far
   bool terminal_;
   size_t lines_drawn_ = 0;

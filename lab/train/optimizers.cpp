@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "config/optimizer_table.h"
+#include "train/curvature_control.h"
 #include "train/training_step.h"
 
 #include <sgdph/sgdph.h>
@@ -75,6 +76,8 @@ void fill_sgd_ph(Settings& s) {
   fill(s.probe_cycle, defaults.probe_cycle());
   fill(s.refresh_every, defaults.refresh_every());
   fill(s.curvature_batch, std::string(kWholeBatch));
+  fill(s.curvature_control, std::string(kNoControl));
+  if (*s.curvature_control == kConstantMultiplier) fill(s.block_multiplier, 1.);
   fill(s.shift_guard, defaults.shift_guard());
   fill(s.blocks, std::string("module"));
   defaults.rule(by_name(kRules, *s.rule)).probe(by_name(kProbes, *s.probe));
@@ -173,9 +176,10 @@ std::unique_ptr<TrainingOptimizer> make(const torch::nn::Module& model, const Se
         adam_options<AdaHessianOptions>(s).hessian_power(*s.hessian_power).seed(static_cast<uint64_t>(s.seed))));
   }
   const auto options = sgd_ph_options(s);
-  return std::make_unique<Curvature>(
-      *s.blocks == "module" ? std::make_unique<SGDPH>(model, options)
-                            : std::make_unique<SGDPH>(model.parameters(), options));
+  auto optimizer = *s.blocks == "module" ? std::make_unique<SGDPH>(model, options)
+                                         : std::make_unique<SGDPH>(model.parameters(), options);
+  optimizer->set_curvature_filter(curvature_control(s));
+  return std::make_unique<Curvature>(std::move(optimizer));
 }
 
 }  // namespace

@@ -3,11 +3,6 @@
 #include "base/error.h"
 #include "base/files.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-#include <cerrno>
-#include <cstring>
-
 namespace sgdph::lab {
 
 void RunLog::start(std::vector<nlohmann::json> records) {
@@ -18,20 +13,7 @@ void RunLog::start(std::vector<nlohmann::json> records) {
 }
 
 void RunLog::append(nlohmann::json record) {
-  const auto line = record.dump() + "\n";
-  const int file = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (file < 0) fail("cannot write {}: {}", path_.string(), std::strerror(errno));
-  const auto before = ::lseek(file, 0, SEEK_END);
-  const auto written = ::write(file, line.data(), line.size());
-  int error = written < 0 ? errno : written < static_cast<ssize_t>(line.size()) ? ENOSPC : 0;
-  if (error == 0 && ::fsync(file) != 0) error = errno;
-  const bool taken_back = error != 0 && ::ftruncate(file, before) == 0;
-  ::close(file);
-  if (error != 0) {
-    throw WriteError(fmt::format(
-        "cannot write {}: {}; {}", path_.string(), std::strerror(error),
-        taken_back ? "the lines before are unchanged" : "its last line is incomplete"));
-  }
+  append_to_file(path_, record.dump() + "\n");
   records_.push_back(std::move(record));
 }
 

@@ -5,6 +5,7 @@
 #include "base/names.h"
 #include "formats/checkpoint_file.h"
 #include "models/state_dict.h"
+#include "train/curvature_control.h"
 #include "train/machine.h"
 #include "train/optimizers.h"
 #include "train/training_step.h"
@@ -121,6 +122,7 @@ Settings resolve(Settings s) {
   s.init = absolute(s.init);
   if (s.opt == "sgdm" && *s.momentum >= 1) fail("--momentum: must be below 1, got {}", *s.momentum);
   if (s.curvature_batch) batch_part_from_text(*s.curvature_batch);
+  check_curvature_control(s);
   check_schedule(s);
   return s;
 }
@@ -169,6 +171,7 @@ std::unique_ptr<Scheduler> make_schedule(
 void check_same_run(const Settings& stored, const Settings& given, bool same_cost) {
   auto a = stored;
   auto b = given;
+  fill_optimizer_defaults(a);  // a run of an earlier version lacks the settings added since
   const auto old_fields = fields_of(a);
   const auto new_fields = fields_of(b);
   for (size_t i = 0; i < old_fields.size(); ++i) {

@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "models/state_dict.h"
 #include "train/evaluate.h"
+#include "train/event_log.h"
 #include "train/machine.h"
 #include "train/setup.h"
 
@@ -75,6 +76,10 @@ Trainer::Trainer(RunParts parts, RunFolder folder, Progress& progress)
     restore(*checkpoint);
   } else {
     log_.start({header()});
+  }
+  if (parts_.settings.tensorboard) {
+    events_ = std::make_unique<EventLog>(folder_.path());
+    for (const auto& record : log_.records()) events_->write(record);
   }
 }
 
@@ -231,6 +236,7 @@ void Trainer::finish_epoch() {
   state_.loss_sum = 0;
   state_.correct = state_.seen = state_.skipped = 0;
   state_.seconds = 0;
+  if (events_) events_->write(record);
   log_.append(std::move(record));
   save_checkpoint();
 }

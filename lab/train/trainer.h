@@ -22,6 +22,8 @@ class Scheduler;
 
 namespace sgdph::lab {
 
+class EventLog;
+
 enum class Outcome { Finished, Interrupted, Diverged };
 
 /// Where a run stands. With the sections of a checkpoint it is all that the rest of the run depends on.
@@ -101,6 +103,7 @@ class Trainer {
   std::unique_ptr<Loader> test_loader_;
   std::unique_ptr<Scheduler> schedule_;
   RunLog log_;
+  std::unique_ptr<EventLog> events_;  ///< null without --tensorboard
   RunState state_;
   std::optional<Outcome> stopped_;
   std::string message_;

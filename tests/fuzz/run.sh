@@ -19,6 +19,7 @@ seed() {
   case $1 in
     idx) printf '\0\0\010\002\0\0\0\002\0\0\0\003abcdef' >"$2" ;;
     cifar) { printf '\003\007'; head -c 3072 /dev/zero; } >"$2"; { printf '\003'; head -c 3072 /dev/zero; } >"$2.ten" ;;
+    event_file) printf '\010\001\020\254\002\052\012\012\010\012\001a\025\0\0\0\077' >"$2" ;;
     csv) printf 'filename,label\nn01_1.jpg,n01\r\nn02_1.jpg,n02\n' >"$2" ;;
     checkpoint)
       local header='{"meta":{"step":3},"sections":[{"name":"a","bytes":2,"crc32":2659403885},{"name":"b","bytes":0,"crc32":0}]}'
@@ -27,9 +28,10 @@ seed() {
 }
 
 failed=0
-for reader in idx cifar csv checkpoint; do
+for reader in idx cifar csv event_file checkpoint; do
   case $reader in
     checkpoint) sources="lab/formats/checkpoint_file.cpp lab/base/files.cpp" ;;
+    event_file) sources="lab/formats/event_file.cpp lab/base/files.cpp" ;;
     *) sources="lab/formats/$reader.cpp" ;;
   esac
   corpus=$work/$reader

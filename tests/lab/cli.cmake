@@ -5,7 +5,7 @@ add_executable(sgdph_write_images cli/write_images.cpp)
 target_link_libraries(sgdph_write_images PRIVATE sgdph_sample_data)
 sgdph_test_settings(sgdph_write_images)
 
-foreach(stem commands input inspect report resume)
+foreach(stem commands input inspect report reproduce resume tensorboard)
   add_test(NAME cli.${stem} COMMAND ${SGDPH_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/cli/${stem}_test.py)
   set_tests_properties(cli.${stem} PROPERTIES LABELS cli TIMEOUT 1200 ENVIRONMENT
     "SGDPH=$<TARGET_FILE:sgdph_cli>;SGDPH_SAMPLE_IMAGES=$<TARGET_FILE:sgdph_write_images>;PYTHONDONTWRITEBYTECODE=1;ASAN_OPTIONS=detect_container_overflow=0")

@@ -4,7 +4,7 @@ target_include_directories(sgdph_sample_data PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(sgdph_sample_data PUBLIC sgdph_lab_data)
 sgdph_settings(sgdph_sample_data)
 
-foreach(stem formats byte_images jpeg image_sets loader)
+foreach(stem formats event_file byte_images jpeg image_sets loader)
   sgdph_lab_test(data ${stem} sgdph_sample_data)
 endforeach()
 # Samples of real data, tested when they are there.

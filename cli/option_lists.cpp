@@ -1,0 +1,29 @@
+#include "option_lists.h"
+
+#include "base/error.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+namespace sgdph::cli {
+
+std::vector<int64_t> seeds_from_text(const std::string& text) {
+  std::vector<int64_t> seeds;
+  for (const auto& word : CLI::detail::split(text, ',')) {
+    int64_t seed = 0;
+    if (!CLI::detail::lexical_cast(word, seed) || seed < 0) {
+      lab::fail("--seeds: takes how many, or seeds with commas between, got '{}'", text);
+    }
+    if (std::find(seeds.begin(), seeds.end(), seed) != seeds.end()) lab::fail("--seeds: {} is given twice", seed);
+    seeds.push_back(seed);
+  }
+  if (text.find(',') != std::string::npos) return seeds;
+  const auto count = seeds.front();
+  if (count < 1 || count > 1000) lab::fail("--seeds: takes a number of seeds from 1 to 1000, got '{}'", text);
+  seeds.clear();
+  for (int64_t seed = 1; seed <= count; ++seed) seeds.push_back(seed);
+  return seeds;
+}
+
+}  // namespace sgdph::cli

@@ -1,0 +1,136 @@
+#include "command.h"
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/names.h"
+#include "data/registry.h"
+#include "option_lists.h"
+#include "reproduce/reproduce.h"
+#include "settings_options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <memory>
+
+namespace sgdph::cli {
+namespace {
+
+struct ReproduceCommand {
+  SettingsOptions settings;
+  std::string name;
+  std::string scale = "desk";
+  std::string seeds;
+  std::vector<std::string> only;
+  std::vector<std::string> data_paths;
+  std::string output_dir;
+  std::string format = "text";
+  bool dry_run = false;
+};
+
+/// "model=resnet18,vgg11": axis and values.
+void add_choice(lab::Selection& selection, const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    lab::fail("--only: takes AXIS=VALUE,VALUE..., got '{}'", text);
+  }
+  auto& values = selection.only[text.substr(0, equals)];
+  for (const auto& value : CLI::detail::split(text.substr(equals + 1), ',')) values.push_back(value);
+}
+
+/// "cifar100=DIR", or a folder alone if the experiment has one data set.
+void add_data_path(lab::ReproduceOptions& options, const std::string& text) {
+  auto& paths = options.selection.data_paths;
+  const auto equals = text.find('=');
+  for (const auto& info : lab::dataset_infos()) {
+    if (equals != std::string::npos && text.substr(0, equals) == info.name) {
+      paths[info.name] = text.substr(equals + 1);
+      return;
+    }
+  }
+  std::vector<std::string> names;
+  for (const auto& cell : lab::cells_of(options.experiment, options.selection)) {
+    if (std::find(names.begin(), names.end(), cell.settings.dataset) == names.end()) {
+      names.push_back(cell.settings.dataset);
+    }
+  }
+  if (names.size() > 1) {
+    lab::fail(
+        "--data-path: {} has the data sets {}; say which with NAME={}", options.experiment.name, fmt::join(names, ", "),
+        text);
+  }
+  paths[names.front()] = text;
+}
+
+lab::ReproduceOptions options_of_command(const ReproduceCommand& command) {
+  lab::ReproduceOptions options;
+  options.experiment = lab::find_experiment(command.name);
+  auto& selection = options.selection;
+  selection.scale = command.scale == "full" ? lab::Scale::Full : lab::Scale::Desk;
+  if (!command.seeds.empty()) selection.seeds = seeds_from_text(command.seeds);
+  selection.options = command.settings.given();
+  for (const auto& text : command.only) add_choice(selection, text);
+  for (const auto& text : command.data_paths) add_data_path(options, text);
+  options.output_dir =
+      command.output_dir.empty() ? fmt::format("runs/reproduce-{}", command.scale) : command.output_dir;
+  return options;
+}
+
+int run(const ReproduceCommand& command) {
+  const auto options = options_of_command(command);
+  const auto plan = lab::plan_experiment(options, command.dry_run);
+  if (lab::interrupted()) return lab::kInterrupted;  // while steps were timed; nothing is written yet
+  fmt::print(command.dry_run ? stdout : stderr, "{}", lab::plan_text(options, plan));
+  if (command.dry_run) return 0;
+  const auto code = lab::run_experiment(options, plan);
+  fmt::print("{}", lab::render(lab::result_of(options), lab::table_formats().at(command.format)));
+  if (command.format == "text") {
+    fmt::print("* best here; also in {}/{}.md, .csv, .json\n", options.output_dir.string(), options.experiment.name);
+  }
+  if (code == lab::kInterrupted) fmt::print(stderr, "sgdph: stopped; the same command continues where it was\n");
+  return code;
+}
+
+}  // namespace
+
+Action setup_reproduce(CLI::App& app) {
+  auto command = std::make_shared<ReproduceCommand>();
+  auto& c = *command;
+  const auto* group = "Experiment";
+  app.add_option("name", c.name, "experiment, see 'sgdph list experiments'; or a file of one's own, NAME.toml")
+      ->required()
+      ->type_name(fmt::format("{{{}}}", fmt::join(lab::experiment_names(), ",")));
+  app.add_option("--scale", c.scale, "full: as in the paper; desk: reduced to fit two CPU cores")
+      ->check(CLI::IsMember({"full", "desk"}).description(""))
+      ->default_str(c.scale)
+      ->type_name("{full,desk}")
+      ->group(group);
+  app.add_option(
+         "--seeds", c.seeds,
+         "how many seeds (3: 1,2,3), or the seeds themselves (4,5); by default as the experiment says")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--only", c.only, "a part of the grid, such as model=resnet18,vgg11; may be given for several axes")
+      ->allow_extra_args(false)
+      ->type_name("AXIS=VALUE,...")
+      ->group(group);
+  app.add_option("--data-path", c.data_paths, "folder of the data set, or NAME=DIR for each where there are several")
+      ->allow_extra_args(false)
+      ->type_name("[NAME=]DIR")
+      ->group(group);
+  app.add_flag("--dry-run", c.dry_run, "show the plan and an estimate of the time, and write nothing")->group(group);
+  app.add_option("--output-dir", c.output_dir, "folder of runs and tables; by default runs/reproduce-SCALE")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_option("--format", c.format, "how to print the result; all four are written to the folder")
+      ->check(CLI::IsMember(lab::table_formats()).description(""))
+      ->default_str("text")
+      ->type_name("{text,markdown,csv,json}")
+      ->group(group);
+  c.settings.add_fields(app, [](const lab::Field& field) {
+    return (field.changeable && field.key != "epochs" && field.key != "data_path") || field.key == "device";
+  });
+  return [command] { return run(*command); };
+}
+
+}  // namespace sgdph::cli

@@ -1,0 +1,18 @@
+# The paper's experiments, with its figures, are compiled in as the recipes are.
+set(SGDPH_EXPERIMENT_ENTRIES "")
+foreach(experiment cifar mini-imagenet imagenet weight-norm lr-wd tau-so alpha batch-size cost)
+  set(file ${PROJECT_SOURCE_DIR}/experiments/${experiment}.toml)
+  set(figures ${PROJECT_SOURCE_DIR}/experiments/paper/${experiment}.csv)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file} ${figures})
+  file(READ ${file} text)
+  file(READ ${figures} table)
+  string(APPEND SGDPH_EXPERIMENT_ENTRIES
+    "      {\"${experiment}\", R\"toml(${text})toml\", R\"csv(${table})csv\"},\n")
+endforeach()
+configure_file(reproduce/builtin_experiments.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/builtin_experiments.cpp @ONLY)
+
+sgdph_room(reproduce
+  SOURCES cells.cpp cost_experiment.cpp estimate.cpp experiment.cpp paper.cpp plan_text.cpp reproduce.cpp result.cpp
+    result_text.cpp
+  LINK sgdph_lab_cost sgdph_lab_study)
+target_sources(sgdph_lab_reproduce PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/builtin_experiments.cpp)

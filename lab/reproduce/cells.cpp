@@ -1,0 +1,169 @@
+#include "reproduce/cells.h"
+
+#include "base/error.h"
+#include "base/names.h"
+#include "train/setup.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace sgdph::lab {
+namespace {
+
+/// Settings that say where and how, not what.
+bool is_identity(const Field& field) {
+  return field.key == "epochs" || (!field.changeable && field.key != "seed" && field.key != "device");
+}
+
+bool is_wanted(const Axis& axis, const AxisValue& value, const Selection& selection) {
+  const auto found = selection.only.find(axis.name);
+  return found == selection.only.end() ||
+         std::find(found->second.begin(), found->second.end(), value.name) != found->second.end();
+}
+
+/// The settings of a cell before defaults are filled in, later sources winning: the recipe of the data set, the
+/// experiment, the values of the axes, the desk's reductions, the options.
+Settings settings_of_cell(
+    const Experiment& experiment, const std::vector<const AxisValue*>& values, const Selection& selection) {
+  Recipe grid;
+  Recipe instead;
+  for (size_t i = 0; i < values.size(); ++i) {
+    for (const auto& [key, given] : values[i]->settings) grid.run[key] = given;
+    const auto axis = experiment.desk.instead.find(experiment.axes[i].name);
+    if (axis == experiment.desk.instead.end()) continue;
+    const auto value = axis->second.find(values[i]->name);
+    if (value == axis->second.end()) continue;
+    for (const auto& [key, given] : value->second) instead.run[key] = given;
+  }
+  Sources sources;
+  sources.recipes = {experiment.full.recipe, grid};
+  // The data set decides the recipe at full scale: the desk keeps its rates and decays even on other images.
+  std::string dataset;
+  for (const auto& recipe : sources.recipes) {
+    if (const auto found = recipe.run.find("dataset"); found != recipe.run.end())
+      dataset = found->second.value.get<std::string>();
+  }
+  const auto known = recipe_names();
+  if (std::find(known.begin(), known.end(), dataset) != known.end()) {
+    sources.recipes.insert(sources.recipes.begin(), named_recipe(dataset));
+  }
+  if (selection.scale == Scale::Desk) {
+    sources.recipes.push_back(experiment.desk.recipe);
+    sources.recipes.push_back(instead);
+  }
+  sources.options = selection.options;
+  const auto path = selection.data_paths.find(combine(sources).dataset);
+  if (path != selection.data_paths.end()) sources.options["data_path"] = {path->second, "--data-path"};
+  return resolve(combine(sources));
+}
+
+/// Eight hexadecimal digits (FNV-1a) of the settings that are not the defaults of data set and optimizer. Those added
+/// to the lab later do not change it.
+std::string short_checksum(const Settings& settings) {
+  auto copy = settings;
+  Settings plain;
+  plain.dataset = settings.dataset;
+  plain.opt = settings.opt;
+  plain = resolve(plain);
+  const auto fields = fields_of(copy);
+  const auto defaults = fields_of(plain);
+  auto json = nlohmann::json::object();
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (is_identity(fields[i]) && fields[i].get() != defaults[i].get()) json[fields[i].key] = fields[i].get();
+  }
+  uint32_t sum = 2166136261U;
+  for (const auto letter : json.dump()) sum = (sum ^ static_cast<uint8_t>(letter)) * 16777619U;
+  return fmt::format("{:08x}", sum);
+}
+
+std::string shown_value(const std::string& key, const nlohmann::json& value) {
+  if ((key == "train_limit" || key == "test_limit") && value == 0) return "all";
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+}  // namespace
+
+const char* to_string(Scale scale) {
+  return scale == Scale::Full ? "full" : "desk";
+}
+
+void check_selection(const Experiment& experiment, const Selection& selection) {
+  for (const auto& [axis_name, values] : selection.only) {
+    std::vector<std::string> names;
+    for (const auto& value : experiment.axis(axis_name).values) names.push_back(value.name);
+    for (const auto& value : values) check_name(fmt::format("{} of {}", axis_name, experiment.name), value, names);
+  }
+}
+
+std::vector<Cell> cells_of(const Experiment& experiment, const Selection& selection) {
+  check_selection(experiment, selection);
+  std::vector<std::vector<const AxisValue*>> grid{{}};
+  for (const auto& axis : experiment.axes) {
+    std::vector<std::vector<const AxisValue*>> longer;
+    for (const auto& begun : grid) {
+      for (const auto& value : axis.values) {
+        if (!is_wanted(axis, value, selection)) continue;
+        longer.push_back(begun);
+        longer.back().push_back(&value);
+      }
+    }
+    grid = std::move(longer);
+  }
+  std::vector<Cell> cells;
+  for (const auto& values : grid) {
+    Cell cell;
+    std::vector<std::string> labels;
+    for (const auto* value : values) {
+      cell.values.push_back(value->name);
+      labels.push_back(value->label);
+    }
+    cell.label = fmt::format("{}", fmt::join(labels, ", "));
+    cell.settings = settings_of_cell(experiment, values, selection);
+    cells.push_back(std::move(cell));
+  }
+  return cells;
+}
+
+std::vector<int64_t> seeds_of(const Experiment& experiment, const Selection& selection) {
+  if (!selection.seeds.empty()) return selection.seeds;
+  std::vector<int64_t> seeds;
+  const auto& scale = selection.scale == Scale::Full ? experiment.full : experiment.desk;
+  for (int64_t seed = 1; seed <= scale.runs; ++seed) seeds.push_back(seed);
+  return seeds;
+}
+
+StudyRun run_of(const Cell& cell, int64_t seed, const std::filesystem::path& output_dir) {
+  const auto& s = cell.settings;
+  StudyRun run{fmt::format("{}, seed {}", cell.label, seed), {}, s};
+  run.settings.seed = seed;
+  run.folder = output_dir / fmt::format("{}-{}-{}-{}-seed{}", s.dataset, s.model, s.opt, short_checksum(s), seed);
+  return run;
+}
+
+std::vector<std::string> reductions(const Experiment& experiment, const Selection& selection) {
+  if (selection.scale == Scale::Full) return {};
+  auto whole = selection;
+  whole.scale = Scale::Full;
+  auto full = cells_of(experiment, whole);
+  auto desk = cells_of(experiment, selection);
+  std::vector<std::string> keys;
+  std::map<std::string, std::vector<std::string>> changes;
+  for (size_t i = 0; i < full.size(); ++i) {
+    const auto before = fields_of(full[i].settings);
+    const auto after = fields_of(desk[i].settings);
+    for (size_t k = 0; k < before.size(); ++k) {
+      const auto& key = before[k].key;
+      if (!is_identity(before[k]) || before[k].get() == after[k].get()) continue;
+      auto change = fmt::format("{} -> {}", shown_value(key, before[k].get()), shown_value(key, after[k].get()));
+      auto& known = changes[key];
+      if (known.empty()) keys.push_back(key);
+      if (std::find(known.begin(), known.end(), change) == known.end()) known.push_back(std::move(change));
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& key : keys) lines.push_back(fmt::format("{} {}", key, fmt::join(changes[key], ", ")));
+  return lines;
+}
+
+}  // namespace sgdph::lab

@@ -1,0 +1,129 @@
+#include "reproduce/estimate.h"
+
+#include "base/interrupt.h"
+#include "cost/statistics.h"
+#include "data/loader.h"
+#include "study/run_record.h"
+#include "train/machine.h"
+#include "train/setup.h"
+#include "train/trainer.h"
+#include "train/training_step.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace sgdph::lab {
+namespace {
+
+constexpr double kStartSeconds = 2;  // of a process, with its data
+constexpr int64_t kFewImages = 8;    // the first look; slow networks are timed with no more
+constexpr double kShortEnough = 1;   // seconds of a step that is worth timing whole
+constexpr int kTimedSteps = 5;
+
+/// Seconds for an image: in training and in testing.
+struct ImageTimes {
+  double train = 0;
+  double test = 0;
+};
+
+Batch few_images(const Dataset& data, const Settings& settings, int64_t images) {
+  LoaderOptions options;
+  options.batch_size = images;
+  options.workers = 0;
+  options.seed = static_cast<uint64_t>(settings.seed);
+  options.skip_damaged = settings.skip_damaged;
+  Loader loader(data, options);
+  loader.start(0);
+  auto batch = *loader.next();
+  const at::Device device(settings.device);
+  return {batch.images.to(device), batch.labels.to(device)};
+}
+
+/// What decides the cost of a step beside data and network.
+nlohmann::json step_kind(const Settings& settings) {
+  return {
+      settings.opt,
+      settings.rule.value_or(""),
+      settings.probe.value_or(""),
+      settings.refresh.value_or(""),
+      settings.refresh_every.value_or(1),
+      settings.curvature_batch.value_or(""),
+      settings.clip_grad_norm > 0};
+}
+
+ImageTimes time_images(RunParts& parts, Settings settings) {
+  if (settings.shift_guard) settings.shift_guard = false;  // its second product happens once for each block
+  const auto optimizer = make_optimizer(*parts.model, settings);
+  const TrainingStep step(
+      *parts.model, *optimizer, batch_part_from_text(settings.curvature_batch.value_or(kWholeBatch)),
+      settings.label_smoothing);
+  const auto timed_step = [&](const Batch& batch) {
+    const auto begin = seconds_now();
+    step.clear_gradients();
+    step.backward(step.forward(batch.images, batch.labels));
+    optimizer->step();
+    return seconds_now() - begin;
+  };
+  const auto most = std::min(settings.batch_size, parts.data.train->size());
+  auto images = std::min(kFewImages, most);
+  parts.model->train();
+  auto batch = few_images(*parts.data.train, settings, images);
+  timed_step(batch);  // warms up
+  const auto first = std::min(timed_step(batch), timed_step(batch));
+  if (first / static_cast<double>(images) * static_cast<double>(most) < kShortEnough && images < most) {
+    images = most;
+    batch = few_images(*parts.data.train, settings, images);
+    timed_step(batch);
+  }
+  std::vector<double> steps;
+  for (int i = 0; i < kTimedSteps && !interrupted(); ++i) steps.push_back(timed_step(batch));
+  ImageTimes times;
+  // The median: on a machine with other work single steps stall.
+  times.train = median(std::move(steps)) / static_cast<double>(images);
+  const at::NoGradGuard no_gradients;
+  parts.model->eval();
+  const auto begin = seconds_now();
+  static_cast<void>(parts.model->forward(batch.images).sum().item<double>());
+  times.test = (seconds_now() - begin) / static_cast<double>(images);
+  return times;
+}
+
+double images_used(int64_t all, int64_t limit) {
+  return static_cast<double>(limit > 0 ? std::min(all, limit) : all);
+}
+
+int64_t epochs_left(const StudyRun& run) {
+  const auto record = read_run_record(run.folder);
+  const auto done = record ? static_cast<int64_t>(record->epochs.size()) : 0;
+  return std::max<int64_t>(0, run.settings.epochs - done);
+}
+
+}  // namespace
+
+std::vector<double> estimate_seconds(const std::vector<StudyRun>& runs) {
+  std::vector<double> seconds(runs.size());
+  std::map<std::string, std::vector<size_t>> networks;  // so that each is built once
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (!is_over(runs[i])) networks[network_of(runs[i].settings).dump()].push_back(i);
+  }
+  for (const auto& [network, members] : networks) {
+    auto parts = prepare_run(runs[members.front()].settings);
+    std::map<std::string, ImageTimes> known;
+    for (const auto i : members) {
+      if (interrupted()) return std::vector<double>(runs.size());
+      const auto& s = runs[i].settings;
+      const auto kind = step_kind(s).dump();
+      if (known.count(kind) == 0) known[kind] = time_images(parts, s);
+      const auto& times = known[kind];
+      const auto epoch = times.train * images_used(parts.data.train->size(), s.train_limit) +
+                         times.test * images_used(parts.data.test->size(), s.test_limit);
+      seconds[i] = kStartSeconds + epoch * static_cast<double>(epochs_left(runs[i]));
+    }
+  }
+  return seconds;
+}
+
+}  // namespace sgdph::lab

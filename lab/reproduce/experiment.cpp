@@ -1,0 +1,214 @@
+#include "reproduce/experiment.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/names.h"
+#include "config/optimizer_table.h"
+#include "config/toml_reader.h"
+#include "reproduce/builtin_experiments.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace sgdph::lab {
+namespace {
+
+constexpr int64_t kMostRuns = 1000;
+constexpr double kMostSeconds = 1e6;
+
+std::string text_of(const toml::node& node, const std::string& where) {
+  const auto value = node.value<std::string>();
+  if (!value) fail("{}: takes a text", toml_place(where, node));
+  return *value;
+}
+
+[[noreturn]] void unknown_key(
+    const toml::node& node, const std::string& key, const std::string& where, const std::vector<std::string>& known) {
+  fail(
+      "{}: unknown key '{}'{}; there are {}", toml_place(where, node), key, suggestion(key, known),
+      fmt::join(known, ", "));
+}
+
+/// A value that stands for itself: it is set under the axis's name.
+AxisValue plain_value(const std::string& axis, const toml::node& node, const std::string& where) {
+  const auto value = toml_value(node, where);
+  AxisValue result;
+  result.name = value.is_string() ? value.get<std::string>() : value.dump();
+  result.label = result.name;
+  if (axis == "opt") result.label = optimizer_info(result.name).label;
+  if (axis == kQuantityAxis) return result;
+  result.settings[axis] = {value, toml_place(where, node)};
+  Settings scratch;
+  apply_layer(scratch, result.settings);
+  return result;
+}
+
+/// A value of several settings, with a name.
+AxisValue named_value(const toml::node& node, const std::string& where) {
+  const auto& table = table_of(node, "axis.value", where);
+  AxisValue result;
+  if (const auto* name = table.get("name")) result.name = text_of(*name, where);
+  if (result.name.empty()) fail("{}: a value needs a name", toml_place(where, node));
+  result.label = result.name;
+  if (const auto* label = table.get("label")) result.label = text_of(*label, where);
+  result.settings = layer_of(table, where, {"name", "label"});
+  return result;
+}
+
+Axis axis_of(const toml::node& node, const std::string& where) {
+  const auto& table = table_of(node, "axis", where);
+  Axis axis;
+  if (const auto* name = table.get("name")) axis.name = text_of(*name, where);
+  if (axis.name.empty()) fail("{}: an axis needs a name", toml_place(where, node));
+  for (const auto& [key, part] : table) {
+    if (key == "name") continue;
+    if (key != "values" && key != "value") {
+      unknown_key(part, std::string(key.str()), where, {"name", "values", "value"});
+    }
+    const auto* list = part.as_array();
+    if (list == nullptr) fail("{}: {} must be a list", toml_place(where, part), key.str());
+    for (const auto& entry : *list) {
+      axis.values.push_back(key == "values" ? plain_value(axis.name, entry, where) : named_value(entry, where));
+      const auto& added = axis.values.back().name;
+      const auto same = [&](const auto& value) { return value.name == added; };
+      if (std::count_if(axis.values.begin(), axis.values.end(), same) > 1) {
+        fail("{}: {} stands there twice", toml_place(where, entry), added);
+      }
+    }
+  }
+  if (axis.values.empty()) fail("{}: axis {} has no values", toml_place(where, node), axis.name);
+  return axis;
+}
+
+std::vector<std::string> value_names(const Axis& axis) {
+  std::vector<std::string> names;
+  for (const auto& value : axis.values) names.push_back(value.name);
+  return names;
+}
+
+ScaleSettings scale_of(
+    const toml::node& node, const std::string& scale, const Experiment& experiment, const std::string& where) {
+  ScaleSettings result;
+  for (const auto& [key, part] : table_of(node, scale, where)) {
+    if (key == "runs") {
+      result.runs = part.value_or(int64_t{0});
+      if (result.runs < 1 || result.runs > kMostRuns)
+        fail("{}: runs takes 1 to {}", toml_place(where, part), kMostRuns);
+    } else if (key == "seconds") {
+      result.seconds = part.value_or(0.);
+      if (!(result.seconds > 0 && result.seconds <= kMostSeconds)) {
+        fail("{}: seconds takes a number above 0 and at most {}", toml_place(where, part), kMostSeconds);
+      }
+    } else if (key == "why") {
+      result.why = text_of(part, where);
+    } else if (key == "run") {
+      result.recipe.run = layer_of(table_of(part, scale + ".run", where), where);
+    } else if (key == "optimizer") {
+      result.recipe.optimizers = optimizer_layers(part, where);
+    } else if (key == "axis") {
+      for (const auto& [axis, values] : table_of(part, scale + ".axis", where)) {
+        const auto& known = experiment.axis(std::string(axis.str()));
+        for (const auto& [value, settings] : table_of(values, scale + ".axis", where)) {
+          const std::string name(value.str());
+          check_name(fmt::format("{} ({})", known.name, toml_place(where, settings)), name, value_names(known));
+          result.instead[known.name][name] = layer_of(table_of(settings, name, where), where);
+        }
+      }
+    } else {
+      unknown_key(part, std::string(key.str()), where, {"runs", "seconds", "why", "run", "optimizer", "axis"});
+    }
+  }
+  return result;
+}
+
+void check_figures(const Experiment& experiment, const std::string& where) {
+  for (const auto& [cell, figure] : experiment.figures) {
+    for (size_t i = 0; i < cell.size(); ++i) {
+      const auto& axis = experiment.axes[i];
+      check_name(fmt::format("{} (the paper's figures of {})", axis.name, where), cell[i], value_names(axis));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> Experiment::axis_names() const {
+  std::vector<std::string> names;
+  for (const auto& axis : axes) names.push_back(axis.name);
+  return names;
+}
+
+const Axis& Experiment::axis(const std::string& axis_name) const {
+  check_name(fmt::format("axis of {}", name), axis_name, axis_names());
+  return *std::find_if(axes.begin(), axes.end(), [&](const auto& axis) { return axis.name == axis_name; });
+}
+
+Experiment parse_experiment(
+    const std::string& name, const std::string& text, const std::string& figures, const std::string& where) {
+  const auto root = parse_toml(text, where);
+  Experiment experiment;
+  experiment.name = name;
+  for (const auto& [key, node] : root) {
+    if (key == "title") {
+      experiment.title = text_of(node, where);
+    } else if (key == "paper") {
+      experiment.paper = text_of(node, where);
+    } else if (key == "ranked") {
+      experiment.ranked = text_of(node, where);
+    } else if (key == "also") {
+      const auto* list = node.as_array();
+      if (list == nullptr) fail("{}: also takes a list of names", toml_place(where, node));
+      for (const auto& word : *list) experiment.also.push_back(text_of(word, where));
+    } else if (key == "kind") {
+      const auto kind = text_of(node, where);
+      check_name(fmt::format("kind ({})", toml_place(where, node)), kind, {"accuracy", "cost"});
+      experiment.kind = kind == "cost" ? ExperimentKind::Cost : ExperimentKind::Accuracy;
+    } else if (key == "axis") {
+      const auto* list = node.as_array();
+      if (list == nullptr) fail("{}: axes stand in [[axis]]", toml_place(where, node));
+      for (const auto& entry : *list) experiment.axes.push_back(axis_of(entry, where));
+    } else if (key != "full" && key != "desk") {
+      unknown_key(
+          node, std::string(key.str()), where, {"title", "paper", "also", "kind", "ranked", "axis", "full", "desk"});
+    }
+  }
+  if (experiment.axes.empty()) fail("{}: an experiment needs an [[axis]]", where);
+  if (experiment.ranked.empty()) experiment.ranked = experiment.axes.back().name;
+  experiment.axis(experiment.ranked);
+  if (const auto* node = root.get("full")) experiment.full = scale_of(*node, "full", experiment, where);
+  if (const auto* node = root.get("desk")) experiment.desk = scale_of(*node, "desk", experiment, where);
+  if (!figures.empty()) {
+    experiment.figures = parse_paper_figures(figures, experiment.axis_names(), "the paper's figures of " + where);
+    check_figures(experiment, where);
+  }
+  return experiment;
+}
+
+std::vector<std::string> experiment_names() {
+  std::vector<std::string> names;
+  for (const auto& builtin : builtin_experiments()) names.emplace_back(builtin.name);
+  return names;
+}
+
+Experiment find_experiment(const std::string& name) {
+  const std::filesystem::path path(name);
+  if (path.extension() == ".toml") {
+    const auto figures = path.parent_path() / "paper" / (path.stem().string() + ".csv");
+    return parse_experiment(
+        path.stem().string(), read_file(path), std::filesystem::exists(figures) ? read_file(figures) : "", name);
+  }
+  auto known = experiment_names();
+  for (const auto& builtin : builtin_experiments()) {
+    auto experiment =
+        parse_experiment(builtin.name, builtin.text, builtin.figures, fmt::format("experiment {}", builtin.name));
+    const auto& also = experiment.also;
+    if (name == builtin.name || std::find(also.begin(), also.end(), name) != also.end()) return experiment;
+    known.insert(known.end(), also.begin(), also.end());
+  }
+  check_name("experiment", name, known);
+  return {};
+}
+
+}  // namespace sgdph::lab

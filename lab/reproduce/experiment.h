@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/recipe.h"
+#include "reproduce/paper.h"
+
+namespace sgdph::lab {
+
+/// What an experiment compares: accuracies of trained networks, or the cost of a training step.
+enum class ExperimentKind { Accuracy, Cost };
+
+struct AxisValue {
+  std::string name;   ///< in files and options
+  std::string label;  ///< in tables
+  Layer settings;
+};
+
+/// A direction of the grid.
+struct Axis {
+  std::string name;
+  std::vector<AxisValue> values;
+};
+
+/// How large an experiment is done.
+struct ScaleSettings {
+  int64_t runs = 1;     ///< seeds
+  double seconds = 60;  ///< of timing, for experiments of cost
+  std::string why;      ///< the reason for its reductions
+  Recipe recipe;        ///< over the data set's recipe; for the desk, over the full scale too
+  /// Settings in place of an axis value's: axis, value.
+  std::map<std::string, std::map<std::string, Layer>> instead;
+};
+
+/// A table or figure of the paper: a grid of cells, the settings of both scales, and the paper's figures.
+struct Experiment {
+  std::string name;
+  std::string title;
+  std::string paper;              ///< which table, figure and section
+  std::vector<std::string> also;  ///< other names
+  ExperimentKind kind = ExperimentKind::Accuracy;
+  std::string ranked;  ///< the axis whose values are ranked; the others make groups
+  std::vector<Axis> axes;
+  ScaleSettings full;
+  ScaleSettings desk;
+  PaperFigures figures;
+
+  std::vector<std::string> axis_names() const;
+  /// A UserError with the nearest name if there is none.
+  const Axis& axis(const std::string& axis_name) const;
+};
+
+/// The axis of experiments of cost that is no setting: time or memory.
+constexpr const char* kQuantityAxis = "quantity";
+
+/// From TOML and the CSV of the paper's figures (may be empty); unknown keys and cells are errors. `where` names the
+/// file in messages.
+Experiment parse_experiment(
+    const std::string& name, const std::string& text, const std::string& figures, const std::string& where);
+
+/// The experiments that come with the lab.
+std::vector<std::string> experiment_names();
+/// By name, by another name ("table1"), or from a file (a path that ends in .toml; the paper's figures, if any, are
+/// looked for in paper/NAME.csv beside it).
+Experiment find_experiment(const std::string& name);
+
+}  // namespace sgdph::lab

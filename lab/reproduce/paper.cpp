@@ -1,0 +1,60 @@
+#include "reproduce/paper.h"
+
+#include "base/error.h"
+
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cmath>
+#include <sstream>
+
+namespace sgdph::lab {
+namespace {
+
+std::vector<std::string> split_fields(const std::string& line) {
+  std::vector<std::string> fields{""};
+  for (const auto letter : line) {
+    if (letter == ',') {
+      fields.emplace_back();
+    } else if (letter != '\r') {
+      fields.back() += letter;
+    }
+  }
+  return fields;
+}
+
+std::optional<double> figure_of(const std::string& field, const std::string& place) {
+  if (field.empty()) return std::nullopt;
+  double value = 0;
+  const auto* end = field.data() + field.size();
+  const auto [stop, error] = std::from_chars(field.data(), end, value);
+  if (error != std::errc() || stop != end || !std::isfinite(value)) fail("{}: '{}' is not a number", place, field);
+  return value;
+}
+
+}  // namespace
+
+PaperFigures parse_paper_figures(
+    const std::string& text, const std::vector<std::string>& axes, const std::string& where) {
+  auto columns = axes;
+  columns.insert(columns.end(), {"value", "std", "table", "section", "note"});
+  std::istringstream in(text);
+  std::string line;
+  std::getline(in, line);
+  if (split_fields(line) != columns) fail("{}:1: the columns must be {}", where, fmt::join(columns, ","));
+  PaperFigures figures;
+  for (size_t number = 2; std::getline(in, line); ++number) {
+    if (line.empty()) continue;
+    const auto place = fmt::format("{}:{}", where, number);
+    const auto fields = split_fields(line);
+    if (fields.size() != columns.size()) fail("{}: {} fields instead of {}", place, fields.size(), columns.size());
+    const auto* rest = fields.data() + axes.size();
+    PaperFigure figure{figure_of(rest[0], place), figure_of(rest[1], place), rest[2], rest[3], rest[4]};
+    if (!figure.value && figure.note.empty()) fail("{}: neither a value nor a note that says why", place);
+    const std::vector<std::string> cell(fields.data(), rest);
+    if (!figures.emplace(cell, figure).second) fail("{}: {} stands there twice", place, fmt::join(cell, ", "));
+  }
+  return figures;
+}
+
+}  // namespace sgdph::lab

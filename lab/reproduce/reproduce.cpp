@@ -1,0 +1,114 @@
+#include "reproduce/reproduce.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/interrupt.h"
+#include "reproduce/cost_experiment.h"
+#include "reproduce/estimate.h"
+#include "train/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sgdph::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool measures_cost(const ReproduceOptions& options) {
+  return options.experiment.kind == ExperimentKind::Cost;
+}
+
+/// Two cells may be the same at desk scale: their run is done once.
+bool is_planned(const std::vector<StudyRun>& runs, const fs::path& folder) {
+  return std::any_of(runs.begin(), runs.end(), [&](const auto& run) { return run.folder == folder; });
+}
+
+void write_result(const ExperimentResult& result, const ReproduceOptions& options) {
+  const auto write = [&](const char* ending, const std::string& text) {
+    write_file_atomically(options.output_dir / (options.experiment.name + ending), {text});
+  };
+  write(".txt", render(result, TableFormat::Text));
+  write(".md", render(result, TableFormat::Markdown));
+  write(".csv", render(result, TableFormat::Csv));
+  write(".json", render(result, TableFormat::Json));
+  if (!measures_cost(options)) write("-curves.csv", curves_csv(result));
+}
+
+int measure(const ReproduceOptions& options) {
+  const auto cost = cost_options_of(options.experiment, options.selection);
+  if (finished_cost_report(cost, options.output_dir)) return 0;
+  const auto [report, stopped] = measure_cost(cost);
+  if (stopped) return kInterrupted;
+  const auto folder = cost_folder(cost, options.output_dir);
+  make_writable_folder(folder);
+  write_cost_report(report, folder, false);
+  return 0;
+}
+
+/// A line above the bar: a grid of dozens of cells would not fit on a terminal.
+std::string progress_text(const std::vector<StudyRun>& runs) {
+  const auto done = std::count_if(runs.begin(), runs.end(), [](const auto& run) { return is_over(run); });
+  return fmt::format("{} of {} runs are done\n", done, runs.size());
+}
+
+}  // namespace
+
+ReproducePlan plan_experiment(const ReproduceOptions& options, bool only_look) {
+  ReproducePlan plan;
+  plan.cells = cells_of(options.experiment, options.selection);
+  if (measures_cost(options)) {
+    if (!options.selection.seeds.empty()) fail("--seeds: {} is a measurement and has none", options.experiment.name);
+    const auto cost = cost_options_of(options.experiment, options.selection);
+    plan.time_unknown =
+        finished_cost_report(cost, options.output_dir)
+            ? "done before"
+            : fmt::format(
+                  "{} of timing at least, after the memory of each optimizer", duration_text(cost.limit.seconds));
+    return plan;
+  }
+  for (const auto seed : seeds_of(options.experiment, options.selection)) {
+    for (const auto& cell : plan.cells) {
+      auto run = run_of(cell, seed, options.output_dir);
+      if (is_planned(plan.runs, run.folder)) continue;
+      try {
+        check_run_folder(run, false);
+        plan.runs.push_back(std::move(run));
+      } catch (const UserError& error) {
+        plan.obstacles.push_back(fmt::format(
+            "{}: left as it is: {}: {}; move the folder away to have it run anew", run.name,
+            run.folder.filename().string(), error.what()));
+      }
+    }
+  }
+  try {
+    const InterruptGuard guard;
+    plan.seconds = estimate_seconds(plan.runs);
+  } catch (const UserError& error) {
+    if (!only_look) throw;
+    plan.time_unknown = error.what();
+  }
+  return plan;
+}
+
+int run_experiment(const ReproduceOptions& options, const ReproducePlan& plan) {
+  make_writable_folder(options.output_dir);
+  int code = 0;
+  if (measures_cost(options)) {
+    code = measure(options);
+  } else {
+    code = run_study(plan.runs, options.output_dir, [&] { return progress_text(plan.runs); });
+    if (code == 0 && !plan.obstacles.empty()) code = 1;
+  }
+  write_result(result_of(options), options);
+  return code;
+}
+
+ExperimentResult result_of(const ReproduceOptions& options) {
+  if (!measures_cost(options)) return collect_result(options.experiment, options.selection, options.output_dir);
+  const auto cost = cost_options_of(options.experiment, options.selection);
+  return collect_cost_result(options.experiment, options.selection, finished_cost_report(cost, options.output_dir));
+}
+
+}  // namespace sgdph::lab

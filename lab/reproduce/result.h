@@ -1,0 +1,64 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reproduce/cells.h"
+#include "study/ranking.h"
+#include "study/summary.h"
+
+namespace sgdph::lab {
+
+/// A cell with what was found and what the paper says.
+struct CellResult {
+  Cell cell;
+  Statistic ours;  ///< accuracy of the last epoch in per cent, or a multiple of SGDM's cost
+  size_t planned = 0;
+  size_t diverged = 0;
+  std::optional<PaperFigure> paper;
+  size_t rank = 0;  ///< in its group, from 1; 0 if there is no figure
+  size_t paper_rank = 0;
+  std::vector<double> curve;  ///< test accuracy after each epoch, mean of the runs that reached it
+  std::vector<std::string> folders;
+
+  std::optional<double> difference() const;
+};
+
+/// The ranking in a group of cells: those that differ on the ranked axis only.
+struct GroupResult {
+  std::string label;  ///< "cifar100, resnet18"; empty if there is one group
+  std::vector<size_t> cells;
+  RankAgreement agreement;
+  std::string best;  ///< labels; empty if there is no figure
+  std::string paper_best;
+};
+
+struct ExperimentResult {
+  Experiment experiment;
+  Scale scale = Scale::Desk;
+  std::vector<std::string> reductions;
+  std::vector<CellResult> cells;
+  std::vector<GroupResult> groups;
+  std::vector<std::string> notes;  ///< what a reader must know of the records: other versions, unreadable ones
+};
+
+/// Ours from the run records in their folders, and nothing else: it is rebuilt without training.
+ExperimentResult collect_result(
+    const Experiment& experiment, const Selection& selection, const std::filesystem::path& output_dir);
+
+/// Ranks and groups of cells whose figures are there.
+void compare_with_paper(ExperimentResult& result);
+
+/// The label of a value of the ranked axis.
+std::string ranked_label(const Experiment& experiment, const Cell& cell);
+
+/// Text and Markdown: a table for each group and what its ranking is. CSV: one flat table. JSON: everything.
+std::string render(const ExperimentResult& result, TableFormat format);
+
+/// Test accuracy by epoch of every run: the figures of the paper.
+std::string curves_csv(const ExperimentResult& result);
+
+}  // namespace sgdph::lab

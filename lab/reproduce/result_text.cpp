@@ -1,0 +1,234 @@
+// How a result is shown.
+
+#include "reproduce/result.h"
+#include "study/run_record.h"
+#include "train/machine.h"
+
+#include "base/error.h"
+
+#include <fmt/ranges.h>
+
+namespace sgdph::lab {
+namespace {
+
+bool is_cost(const ExperimentResult& result) {
+  return result.experiment.kind == ExperimentKind::Cost;
+}
+
+std::string ours_text(const ExperimentResult& result, const CellResult& cell) {
+  if (cell.ours.count == 0) return cell.diverged > 0 ? "diverged" : "-";
+  return is_cost(result) ? fmt::format("{:.2f}x", cell.ours.mean) : accuracy_text(cell.ours);
+}
+
+std::string paper_text(const ExperimentResult& result, const CellResult& cell) {
+  if (!cell.paper || !cell.paper->value) return "none";
+  if (is_cost(result)) return fmt::format("{:.2f}x", *cell.paper->value);
+  return cell.paper->deviation ? fmt::format("{:.2f} +- {:.2f}", *cell.paper->value, *cell.paper->deviation)
+                               : fmt::format("{:.2f}", *cell.paper->value);
+}
+
+std::string difference_text(const CellResult& cell) {
+  const auto difference = cell.difference();
+  return difference ? fmt::format("{:+.2f}", *difference) : "-";
+}
+
+std::string rank_text(size_t rank) {
+  return rank == 0 ? "-" : std::to_string(rank);
+}
+
+std::string seeds_text(const CellResult& cell) {
+  auto text = fmt::format("{}/{}", cell.ours.count + cell.diverged, cell.planned);
+  return cell.diverged == 0 ? text : fmt::format("{}, {} diverged", text, cell.diverged);
+}
+
+Table group_table(const ExperimentResult& result, const GroupResult& group, bool markdown) {
+  const auto unit = is_cost(result) ? std::string("cost / SGDM") : std::string("test accuracy %");
+  Table table;
+  table.columns = {result.experiment.ranked, "ours: " + unit, "paper", "difference", "rank", "paper's rank", "runs"};
+  for (const auto i : group.cells) {
+    const auto& cell = result.cells[i];
+    auto ours = ours_text(result, cell);
+    if (cell.rank == 1) ours = fmt::format(markdown ? "**{}**" : "{} *", ours);
+    table.rows.push_back(
+        {ranked_label(result.experiment, cell.cell), ours, paper_text(result, cell), difference_text(cell),
+         rank_text(cell.rank), rank_text(cell.paper_rank), seeds_text(cell)});
+  }
+  return table;
+}
+
+std::string verdict(const GroupResult& group) {
+  auto text = group.agreement.words();
+  if (group.agreement.pairs > 0) text += fmt::format(" (Kendall's tau {:.2f})", group.agreement.tau);
+  if (!group.best.empty() && !group.paper_best.empty()) {
+    text += group.best == group.paper_best ? fmt::format("; {} is best in both", group.best)
+                                           : fmt::format("; best is {}, in the paper {}", group.best, group.paper_best);
+  }
+  return text;
+}
+
+/// The cells' notes of the paper, each once.
+std::vector<std::string> paper_notes(const ExperimentResult& result) {
+  std::vector<std::string> notes;
+  for (const auto& cell : result.cells) {
+    if (cell.paper && !cell.paper->note.empty()) notes.push_back(cell.cell.label + ": " + cell.paper->note);
+  }
+  return notes;
+}
+
+std::string readable_text(const ExperimentResult& result, bool markdown) {
+  const auto& experiment = result.experiment;
+  const auto* between = markdown ? "\n\n" : "\n";
+  auto text = fmt::format(
+      "{}{}{}{}, {} scale\n", markdown ? "# " : "", experiment.title, between, experiment.paper,
+      to_string(result.scale));
+  if (!result.reductions.empty())
+    text += fmt::format("{}Reductions: {}.", markdown ? "\n" : "", fmt::join(result.reductions, "; "));
+  if (!result.reductions.empty() && !experiment.desk.why.empty()) text += between + experiment.desk.why;
+  if (!result.reductions.empty()) text += "\n";
+  for (const auto& group : result.groups) {
+    text += group.label.empty() ? "\n"
+                                : fmt::format("\n{}{}\n{}", markdown ? "## " : "", group.label, markdown ? "\n" : "");
+    const auto table = group_table(result, group, markdown);
+    text += markdown ? markdown_table(table) : text_table(table);
+    text += fmt::format("{}{}\n", markdown ? "\n" : "", verdict(group));
+  }
+  std::vector<std::string> notes = result.notes;
+  const auto paper = paper_notes(result);
+  for (const auto& note : paper) notes.push_back("the paper's figure, " + note);
+  if (!notes.empty()) text += fmt::format("\n{}{}\n", markdown ? "- " : "", fmt::join(notes, markdown ? "\n- " : "\n"));
+  return text;
+}
+
+std::string number_text(const std::optional<double>& value) {
+  return value ? fmt::format("{}", *value) : "";
+}
+
+std::string flat_csv(const ExperimentResult& result) {
+  Table table;
+  table.columns = result.experiment.axis_names();
+  for (const auto* column :
+       {"ours", "ours_std", "runs", "diverged", "planned", "paper", "paper_std", "difference", "rank", "paper_rank",
+        "table", "section", "note"}) {
+    table.columns.emplace_back(column);
+  }
+  for (const auto& cell : result.cells) {
+    auto row = cell.cell.values;
+    const bool any = cell.ours.count > 0;
+    const auto paper = cell.paper.value_or(PaperFigure{});
+    for (auto& field :
+         {any ? number_text(cell.ours.mean) : "", any ? number_text(cell.ours.deviation) : "",
+          std::to_string(cell.ours.count), std::to_string(cell.diverged), std::to_string(cell.planned),
+          number_text(paper.value), number_text(paper.deviation), number_text(cell.difference()),
+          cell.rank == 0 ? "" : std::to_string(cell.rank), cell.paper_rank == 0 ? "" : std::to_string(cell.paper_rank),
+          paper.table, paper.section, paper.note}) {
+      row.push_back(field);
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return csv_table(table);
+}
+
+nlohmann::json or_null(const std::optional<double>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json();
+}
+
+nlohmann::json cell_json(const ExperimentResult& result, const CellResult& cell) {
+  auto values = nlohmann::json::object();
+  for (size_t i = 0; i < cell.cell.values.size(); ++i) values[result.experiment.axes[i].name] = cell.cell.values[i];
+  nlohmann::json paper;
+  if (cell.paper) {
+    paper = {
+        {"value", or_null(cell.paper->value)},
+        {"std", or_null(cell.paper->deviation)},
+        {"table", cell.paper->table},
+        {"section", cell.paper->section},
+        {"note", cell.paper->note}};
+  }
+  nlohmann::json ours;
+  if (cell.ours.count > 0) {
+    ours = {{"mean", cell.ours.mean}, {"std", cell.ours.deviation}, {"n", cell.ours.count}};
+  }
+  return {
+      {"values", values},
+      {"label", cell.cell.label},
+      {"ours", ours},
+      {"planned", cell.planned},
+      {"diverged", cell.diverged},
+      {"paper", paper},
+      {"difference", or_null(cell.difference())},
+      {"rank", cell.rank},
+      {"paper_rank", cell.paper_rank},
+      {"curve", cell.curve},
+      {"runs", cell.folders},
+      {"settings", to_json(cell.cell.settings)}};
+}
+
+nlohmann::json whole_json(const ExperimentResult& result) {
+  const auto& experiment = result.experiment;
+  nlohmann::json json{
+      {"experiment", experiment.name},
+      {"title", experiment.title},
+      {"paper", experiment.paper},
+      {"scale", to_string(result.scale)},
+      {"axes", experiment.axis_names()},
+      {"ranked", experiment.ranked},
+      {"quantity", is_cost(result) ? "cost relative to SGDM" : "test accuracy %"},
+      {"version", sgdph_version()},
+      {"reductions", result.reductions},
+      {"why", result.scale == Scale::Desk ? experiment.desk.why : ""},
+      {"notes", result.notes}};
+  json["cells"] = nlohmann::json::array();
+  for (const auto& cell : result.cells) json["cells"].push_back(cell_json(result, cell));
+  json["groups"] = nlohmann::json::array();
+  for (const auto& group : result.groups) {
+    json["groups"].push_back(
+        {{"label", group.label},
+         {"cells", group.cells},
+         {"pairs", group.agreement.pairs},
+         {"swapped", group.agreement.swapped},
+         {"tau", group.agreement.tau},
+         {"best", group.best},
+         {"paper_best", group.paper_best},
+         {"words", verdict(group)}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string render(const ExperimentResult& result, TableFormat format) {
+  switch (format) {
+    case TableFormat::Text: return readable_text(result, false);
+    case TableFormat::Markdown: return readable_text(result, true);
+    case TableFormat::Csv: return flat_csv(result);
+    case TableFormat::Json: return whole_json(result).dump(2) + "\n";
+  }
+  return "";
+}
+
+std::string curves_csv(const ExperimentResult& result) {
+  Table table;
+  table.columns = result.experiment.axis_names();
+  for (const auto* column : {"seed", "epoch", "train_top1", "test_top1"}) table.columns.emplace_back(column);
+  for (const auto& cell : result.cells) {
+    for (const auto& folder : cell.folders) {
+      std::optional<RunRecord> record;
+      try {
+        record = read_run_record(folder);
+      } catch (const UserError&) {
+        continue;  // named in the notes
+      }
+      if (!record) continue;
+      for (const auto& epoch : record->epochs) {
+        auto row = cell.cell.values;
+        row.push_back(record->header.value("seed", nlohmann::json()).dump());
+        for (const auto* key : {"epoch", "train_top1", "test_top1"})
+          row.push_back(epoch.value(key, nlohmann::json()).dump());
+        table.rows.push_back(std::move(row));
+      }
+    }
+  }
+  return csv_table(table);
+}
+
+}  // namespace sgdph::lab

@@ -1,0 +1,107 @@
+#include "study/run_plan.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/interrupt.h"
+#include "config/recipe.h"
+#include "study/live_table.h"
+#include "study/process.h"
+#include "study/run_record.h"
+#include "train/run_folder.h"
+#include "train/setup.h"
+#include "train/trainer.h"
+
+#include <fmt/format.h>
+
+namespace sgdph::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> words_of(const StudyRun& run, const fs::path& config) {
+  std::vector<std::string> words{own_program(), "train", "--progress", "machine", "--config", config.string()};
+  if (RunFolder::holds_run(run.folder)) {
+    words.insert(words.end(), {"--resume", run.folder.string()});
+  } else {
+    words.insert(words.end(), {"--output-dir", run.folder.string()});
+  }
+  return words;
+}
+
+}  // namespace
+
+nlohmann::json network_of(const Settings& settings) {
+  auto copy = settings;
+  auto json = nlohmann::json::object();
+  for (const auto& field : fields_of(copy)) {
+    const bool shapes = field.part == Field::Part::Data || field.part == Field::Part::Model;
+    if (shapes || field.key == "batch_size" || field.key == "device") json[field.key] = field.get();
+  }
+  return json;
+}
+
+bool is_over(const StudyRun& run) {
+  const auto record = read_run_record(run.folder);
+  return record && record->over() &&
+         (record->status != "finished" || static_cast<int64_t>(record->epochs.size()) >= run.settings.epochs);
+}
+
+void check_run_folder(const StudyRun& run, bool same_cost) {
+  if (RunFolder::holds_run(run.folder)) {
+    check_same_run(combine({{read_recipe((run.folder / "settings.toml").string())}, {}}), run.settings, same_cost);
+    static_cast<void>(is_over(run));  // a record that cannot be read shows
+    return;
+  }
+  // A new run would write over it.
+  if (!is_over(run) && fs::exists(run.folder / "log.jsonl")) {
+    fail("{} has an unfinished record and no settings.toml to continue it with; move it away", run.folder.string());
+  }
+}
+
+void check_inputs(const std::vector<StudyRun>& runs) {
+  std::optional<RunParts> parts;
+  nlohmann::json network;
+  for (const auto& run : runs) {
+    if (is_over(run)) continue;
+    auto wanted = network_of(run.settings);
+    if (!parts || wanted != network) parts = prepare_run(run.settings);
+    network = std::move(wanted);
+    make_optimizer(*parts->model, run.settings);
+  }
+}
+
+int run_study(
+    const std::vector<StudyRun>& runs, const fs::path& scratch, const std::function<std::string()>& table_text) {
+  const InterruptGuard guard;
+  LiveTable table(runs, table_text);
+  int result = 0;
+  for (size_t i = 0; i < runs.size() && !interrupted(); ++i) {
+    const auto& run = runs[i];
+    if (is_over(run)) {
+      table.skip(i);
+      continue;
+    }
+    const auto config = scratch / fmt::format("{}.toml", run.folder.filename().string());
+    write_file_atomically(config, {to_toml(run.settings)});
+    table.begin(i);
+    const auto end = run_process(words_of(run, config), [&](const std::string& line) { table.update(i, line); });
+    fs::remove(config);
+    if (end.exit_code == kInterrupted || interrupted()) {
+      result = kInterrupted;
+      break;
+    }
+    const bool over = is_over(run);
+    table.end(i, over ? "" : end.reason());
+    // A run that diverged has its record. Bad input would be the same for every run; other failures may not be.
+    if (end.exit_code == 2) {
+      table.close();
+      throw UserError(fmt::format("{}: {}", run.name, end.reason()));
+    }
+    if (!over) result = 1;
+  }
+  if (interrupted()) result = kInterrupted;
+  table.close();
+  return result;
+}
+
+}  // namespace sgdph::lab

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "config/settings.h"
+
+namespace sgdph::lab {
+
+/// A run of a study: what it is called, where it is kept, what it does.
+struct StudyRun {
+  std::string name;
+  std::filesystem::path folder;
+  Settings settings;  ///< resolved
+};
+
+/// What decides data and network: runs that agree in it are prepared once.
+nlohmann::json network_of(const Settings& settings);
+
+/// Diverged, or finished with as many epochs as are planned.
+bool is_over(const StudyRun& run);
+
+/// Refuses, with a UserError, a folder that cannot take the run: one that holds a run of other settings, or a record
+/// that cannot be read or continued. With `same_cost` what decides time and memory may not differ either.
+void check_run_folder(const StudyRun& run, bool same_cost);
+
+/// Opens the data and builds each network, and every optimizer, once, so that bad input shows before anything is
+/// written.
+void check_inputs(const std::vector<StudyRun>& runs);
+
+/// Runs what is not over yet, each in a process of its own so that peak memories do not mix, with a live view of
+/// `table`. `scratch` is a folder for a file or two in the meantime. Returns the exit code: 0, 1 if a run failed other
+/// than by diverging, or that of an interruption.
+int run_study(
+    const std::vector<StudyRun>& runs, const std::filesystem::path& scratch, const std::function<std::string()>& table);
+
+}  // namespace sgdph::lab

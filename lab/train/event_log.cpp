@@ -1,0 +1,44 @@
+#include "train/event_log.h"
+
+#include "base/files.h"
+
+#include <chrono>
+
+namespace sgdph::lab {
+namespace {
+
+double wall_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+EventLog::EventLog(std::filesystem::path folder) : folder_(std::move(folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    if (!is_event_file(entry.path())) continue;
+    const auto step = last_event_step(read_file(entry.path()));
+    if (step) last_step_ = std::max(last_step_.value_or(*step), *step);
+  }
+}
+
+void EventLog::write(const nlohmann::json& record) {
+  if (record.at("type") != "epoch") return;
+  const auto step = record.at("step").get<int64_t>();
+  if (last_step_ && step <= *last_step_) return;
+  const auto now = wall_time();
+  if (!file_) file_.emplace(folder_, now);
+  const auto figure = [&](const char* key) { return record.at(key).get<double>(); };
+  file_->append(
+      now, step,
+      {{"loss/train", figure("train_loss")},
+       {"loss/test", figure("test_loss")},
+       {"accuracy/train", figure("train_top1")},
+       {"accuracy/test", figure("test_top1")},
+       {"accuracy/test_top5", figure("test_top5")},
+       {"lr", figure("lr")},
+       {"images_per_second", record.at("cost").at("images_per_second").get<double>()},
+       {"epoch", figure("epoch")}});
+  last_step_ = step;
+}
+
+}  // namespace sgdph::lab

@@ -1,0 +1,143 @@
+"""The event files of --tensorboard, read by a decoder of their own."""
+
+import struct
+import unittest
+
+import support
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def masked(data):
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def varint(data, at):
+    value, shift = 0, 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
+
+
+def fields(data):
+    """The fields of a protobuf message by number; every value in a list."""
+    found, at = {}, 0
+    while at < len(data):
+        tag, at = varint(data, at)
+        number, wire = tag >> 3, tag & 7
+        if wire == 0:
+            value, at = varint(data, at)
+        elif wire == 1:
+            value, at = struct.unpack_from("<d", data, at)[0], at + 8
+        elif wire == 5:
+            value, at = struct.unpack_from("<f", data, at)[0], at + 4
+        elif wire == 2:
+            size, at = varint(data, at)
+            value, at = data[at : at + size], at + size
+            assert len(value) == size
+        else:
+            raise ValueError(f"wire type {wire}")
+        found.setdefault(number, []).append(value)
+    return found
+
+
+def events(path):
+    data, at, found = path.read_bytes(), 0, []
+    while at < len(data):
+        length = data[at : at + 8]
+        (size,) = struct.unpack("<Q", length)
+        assert struct.unpack_from("<I", data, at + 8)[0] == masked(length), "checksum of a length"
+        body = data[at + 12 : at + 12 + size]
+        assert struct.unpack_from("<I", data, at + 12 + size)[0] == masked(body), "checksum of a record"
+        found.append(fields(body))
+        at += 16 + size
+    return found
+
+
+def points(folder):
+    """step -> {tag: value} of all files of a run, in the order TensorBoard reads them."""
+    found = []
+    for path in sorted(folder.glob("events.out.tfevents.*")):
+        first, *rest = events(path)
+        assert first[3] == [b"brain.Event:2"], first
+        for event in rest:
+            values = [fields(value) for value in fields(event[5][0])[1]]
+            found.append((event[2][0], {value[1][0].decode(): value[2][0] for value in values}))
+    return found
+
+
+class TensorBoard(support.CommandTest):
+    def test_the_decoder_knows_the_published_checksums(self):
+        self.assertEqual(crc32c(b"123456789"), 0xE3069283)
+        self.assertEqual(crc32c(bytes(32)), 0x8A9136AA)
+        self.assertEqual(crc32c(b"\xff" * 32), 0x62A8AB43)
+
+    def check_points(self, folder):
+        epochs = [r for r in support.records(folder) if r["type"] == "epoch"]
+        found = points(folder)
+        self.assertEqual([step for step, _ in found], [r["step"] for r in epochs])
+        for (_, values), record in zip(found, epochs):
+            for tag, key in (("loss/train", "train_loss"), ("loss/test", "test_loss"), ("accuracy/train", "train_top1"),
+                             ("accuracy/test", "test_top1"), ("lr", "lr"), ("epoch", "epoch")):
+                self.assertAlmostEqual(values[tag], record[key], delta=1e-6 * max(1, abs(record[key])))
+            self.assertGreater(values["images_per_second"], 0)
+
+    def test_every_epoch_is_a_point_with_the_logs_figures(self):
+        output = self.folder / "run"
+        self.succeed(*self.small("sgdm", 3, output, "--tensorboard"))
+        self.assertEqual(len(list(output.glob("events*"))), 1)
+        self.check_points(output)
+
+    def test_there_are_none_unasked(self):
+        output = self.folder / "run"
+        self.succeed(*self.small("sgdm", 1, output))
+        self.assertEqual(list(output.glob("events*")), [])
+
+    def test_a_continued_run_goes_on_in_a_new_file_and_repeats_no_step(self):
+        output = self.folder / "run"
+        words = ["--tensorboard", "--lr-scheduler", "constant"]
+        self.succeed(*self.small("sgdm", 2, output, *words))
+        # As if killed after the last epoch's point and before its checkpoint.
+        max(output.glob("*.ckpt")).unlink()
+        self.succeed("train", "--resume", output, "--epochs", "4")
+        self.assertEqual(len(list(output.glob("events*"))), 2)
+        self.check_points(output)
+
+    def test_turned_on_late_it_has_the_epochs_before_too(self):
+        output = self.folder / "run"
+        self.succeed(*self.small("sgdm", 2, output, "--lr-scheduler", "constant"))
+        self.succeed("train", "--resume", output, "--epochs", "3", "--tensorboard")
+        self.check_points(output)
+
+    def test_a_file_cut_off_by_a_crash_loses_no_point(self):
+        output = self.folder / "run"
+        self.succeed(*self.small("sgdm", 2, output, "--tensorboard", "--lr-scheduler", "constant"))
+        (file,) = output.glob("events*")
+        file.write_bytes(file.read_bytes()[:-3])
+        self.succeed("train", "--resume", output, "--epochs", "3")
+        steps = []
+        for path in sorted(output.glob("events*"))[1:]:
+            steps += [event[2][0] for event in events(path)[1:]]
+        self.assertEqual(steps, [r["step"] for r in support.records(output) if r["type"] == "epoch"][1:])
+
+    def test_it_changes_no_figure(self):
+        with_events, without = self.folder / "with", self.folder / "without"
+        self.succeed(*self.small("sgd-ph", 2, with_events, "--tensorboard"))
+        self.succeed(*self.small("sgd-ph", 2, without))
+        self.assertEqual((with_events / "model.pt").read_bytes(), (without / "model.pt").read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,13 @@
+// Event files: whatever the bytes, as a file or as an event under good checksums, a step or none.
+
+#include "formats/event_file.h"
+#include "fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  static_cast<void>(sgdph::lab::last_event_step(bytes));
+  const auto whole = sgdph::lab::framed_record(sgdph::lab::scalar_event(1, 7, {{"a", 1}}));
+  const auto step = sgdph::lab::last_event_step(whole + sgdph::lab::framed_record(bytes));
+  SGDPH_FUZZ_CHECK(step && *step >= 7);
+  return 0;
+}

@@ -1,0 +1,97 @@
+#include "reproduce/experiment.h"
+#include "support/checks.h"
+#include "support/sample_data.h"
+
+#include <gtest/gtest.h>
+
+namespace sgdph::lab {
+namespace {
+
+using test::contains;
+using test::error_of;
+using test::TempFolder;
+
+const char* const kSmall = R"(title = "T"
+ranked = "opt"
+[[axis]]
+name = "opt"
+values = ["sgdm", "sgd-ph"]
+[full]
+runs = 4
+[full.run]
+dataset = "fashion-mnist"
+[desk]
+why = "small"
+)";
+
+std::string error_with(const std::string& text, const std::string& figures = "") {
+  return error_of([&] { parse_experiment("x", text, figures, "x.toml"); });
+}
+
+TEST(Experiment, IsReadFromItsFile) {
+  const auto experiment = parse_experiment("x", kSmall, "", "x.toml");
+  EXPECT_EQ(experiment.title, "T");
+  EXPECT_EQ(experiment.axes.size(), 1U);
+  EXPECT_EQ(experiment.axes[0].values[1].label, "SGD-PH");
+  EXPECT_EQ(experiment.full.runs, 4);
+  EXPECT_EQ(experiment.desk.runs, 1);
+  EXPECT_EQ(experiment.desk.why, "small");
+}
+
+TEST(Experiment, MistakesAreNamedWithTheirLine) {
+  EXPECT_TRUE(contains(error_with("titel = 'T'\n"), "x.toml:1: unknown key 'titel' (did you mean 'title'?)"));
+  EXPECT_TRUE(contains(error_with("title = 3\n"), "x.toml:1: takes a text"));
+  EXPECT_TRUE(contains(error_with("title = 'T'\n"), "needs an [[axis]]"));
+  EXPECT_TRUE(contains(error_with("[[axis]]\nname = 'opt'\nvalues = []\n"), "has no values"));
+  EXPECT_TRUE(contains(error_with("[[axis]]\nname = 'opt'\nvalues = ['sgdn']\n"), "sgdn"));
+  EXPECT_TRUE(contains(error_with("[[axis]]\nname = 'opt'\nvalues = ['sgdm', 'sgdm']\n"), "twice"));
+  EXPECT_TRUE(contains(error_with("[[axis]]\nname = 'lrr'\nvalues = [1.0]\n"), "unknown key 'lrr'"));
+  EXPECT_TRUE(contains(error_with("[[axis]]\nname = 'epochs'\nvalues = [0]\n"), "epochs takes"));
+  EXPECT_TRUE(contains(error_with("[[axis]]\nvalues = [0]\n"), "needs a name"));
+  EXPECT_TRUE(contains(error_with("kind = 'costs'\n" + std::string(kSmall)), "costs"));
+  EXPECT_TRUE(contains(error_with(std::string(kSmall) + "runs = 0\n"), "runs takes 1 to"));
+  EXPECT_TRUE(contains(error_with(std::string(kSmall) + "[desk.run]\nepoch = 1\n"), "unknown key 'epoch'"));
+  EXPECT_TRUE(
+      contains(error_with(std::string(kSmall) + "[desk.optimizer.sgdm]\nlr_so = 1\n"), "lr_so is not a setting"));
+  EXPECT_TRUE(contains(error_with(std::string(kSmall) + "[desk.axis.model]\na = {}\n"), "unknown axis of x 'model'"));
+  EXPECT_TRUE(contains(error_with(std::string(kSmall) + "[desk.axis.opt]\nadam = {}\n"), "adam"));
+  EXPECT_TRUE(contains(error_with("title = ["), "x.toml:1"));
+  EXPECT_TRUE(contains(error_with(kSmall, "opt,value,std,table,section,note\nadam,1,,t,s,\n"), "adam"));
+}
+
+TEST(Experiment, ComesByNameByTableOrFromAFile) {
+  EXPECT_EQ(find_experiment("table1").name, "cifar");
+  EXPECT_EQ(find_experiment("figure5").name, "weight-norm");
+  EXPECT_EQ(find_experiment("table8").name, "batch-size");
+  const auto error = error_of([] { find_experiment("cifr"); });
+  EXPECT_TRUE(contains(error, "did you mean 'cifar'?")) << error;
+  const TempFolder folder;
+  test::write_bytes(folder / "mine.toml", kSmall);
+  EXPECT_TRUE(find_experiment((folder / "mine.toml").string()).figures.empty());
+  std::filesystem::create_directories(folder / "paper");
+  test::write_bytes(folder / "paper/mine.csv", "opt,value,std,table,section,note\nsgdm,50,1,t,s,\n");
+  const auto mine = find_experiment((folder / "mine.toml").string());
+  EXPECT_EQ(mine.name, "mine");
+  EXPECT_EQ(mine.figures.at({"sgdm"}).value, 50);
+  EXPECT_TRUE(contains(error_of([&] { find_experiment((folder / "other.toml").string()); }), "other.toml"));
+}
+
+TEST(Experiment, EveryTableOfThePaperHasOneAndSaysWhatTheDeskReduces) {
+  std::vector<std::string> also;
+  for (const auto& name : experiment_names()) {
+    const auto experiment = find_experiment(name);
+    EXPECT_FALSE(experiment.title.empty()) << name;
+    EXPECT_FALSE(experiment.paper.empty()) << name;
+    EXPECT_FALSE(experiment.desk.why.empty()) << name;
+    also.insert(also.end(), experiment.also.begin(), experiment.also.end());
+  }
+  for (int table = 1; table <= 8; ++table) {
+    EXPECT_EQ(std::count(also.begin(), also.end(), "table" + std::to_string(table)), 1) << table;
+  }
+  for (int figure = 3; figure <= 5; ++figure) {  // the first two are drawings
+    EXPECT_EQ(std::count(also.begin(), also.end(), "figure" + std::to_string(figure)), 1) << figure;
+  }
+}
+
+}  // namespace
+}  // namespace sgdph::lab

@@ -1,0 +1,124 @@
+#include "reproduce/result.h"
+#include "support/checks.h"
+#include "support/sample_data.h"
+#include "train/machine.h"
+#include "train/run_log.h"
+
+#include <gtest/gtest.h>
+
+namespace sgdph::lab {
+namespace {
+
+using test::contains;
+using test::TempFolder;
+
+const char* const kText = R"(title = "T"
+paper = "Table 9"
+ranked = "opt"
+[[axis]]
+name = "model"
+values = ["resnet8", "vgg11"]
+[[axis]]
+name = "opt"
+values = ["sgdm", "adam", "sgd-ph"]
+[full.run]
+dataset = "fashion-mnist"
+[desk]
+runs = 2
+[desk.run]
+epochs = 2
+)";
+const char* const kFigures =
+    "model,opt,value,std,table,section,note\n"
+    "resnet8,sgdm,70,0.5,Table 9,4,\n"
+    "resnet8,adam,60,,Table 9,4,\n"
+    "resnet8,sgd-ph,75,1,Table 9,4,\n"
+    "vgg11,sgdm,70,1,Table 9,4,\n"
+    "vgg11,adam,,,,,not run\n"
+    "vgg11,sgd-ph,75,1,Table 9,4,\n";
+
+class ResultTest : public testing::Test {
+ protected:
+  void write(size_t cell, int64_t seed, double top1, const std::string& status = "finished", size_t epochs = 2) {
+    const auto run = run_of(cells_of(experiment_, selection_).at(cell), seed, folder_.path());
+    std::filesystem::create_directories(run.folder);
+    RunLog log(run.folder / "log.jsonl");
+    log.start({{{"type", "header"}, {"version", version_}, {"seed", seed}}});
+    for (size_t epoch = 1; epoch <= epochs; ++epoch) {
+      log.append({{"type", "epoch"}, {"epoch", epoch}, {"train_top1", 99}, {"test_top1", epoch == epochs ? top1 : 10}});
+    }
+    if (status == "unfinished") return;
+    log.append({{"type", "end"}, {"status", status}, {"cost", {{"train_seconds", 1}, {"peak_memory_bytes", 1}}}});
+  }
+  ExperimentResult result() const { return collect_result(experiment_, selection_, folder_.path()); }
+
+  Experiment experiment_ = parse_experiment("x", kText, kFigures, "x.toml");
+  Selection selection_;
+  std::string version_ = sgdph_version();
+  TempFolder folder_;
+};
+
+TEST_F(ResultTest, SetsOursBesideThePapers) {
+  write(0, 1, 50);
+  write(0, 2, 52);
+  write(1, 1, 55);
+  write(1, 2, 57);
+  write(2, 1, 60);
+  write(2, 2, 61);
+  const auto found = result();
+  EXPECT_DOUBLE_EQ(found.cells[0].ours.mean, 51);
+  EXPECT_DOUBLE_EQ(*found.cells[0].difference(), -19);
+  EXPECT_EQ(found.cells[0].rank, 3U);
+  EXPECT_EQ(found.cells[0].paper_rank, 2U);
+  EXPECT_EQ(found.cells[0].curve, (std::vector<double>{10, 51}));
+  ASSERT_EQ(found.groups.size(), 2U);
+  EXPECT_EQ(found.groups[0].agreement.swapped, 1U);
+  EXPECT_EQ(found.groups[0].best, "SGD-PH");
+  EXPECT_EQ(found.groups[1].agreement.pairs, 0U);
+  EXPECT_TRUE(found.notes.empty());
+  const auto text = render(found, TableFormat::Text);
+  for (const auto* part :
+       {"51.00 +- 1.41", "70.00 +- 0.50", "-19.00", "1 of 3 pairs swapped", "SGD-PH is best in both", "Table 9", "none",
+        "not run", "60.50 +- 0.71 *"}) {
+    EXPECT_TRUE(contains(text, part)) << part << "\n" << text;
+  }
+  EXPECT_TRUE(contains(render(found, TableFormat::Markdown), "**60.50 +- 0.71**"));
+  const auto csv = render(found, TableFormat::Csv);
+  EXPECT_TRUE(contains(csv, "resnet8,sgdm,51,1.41421356")) << csv;
+  EXPECT_TRUE(contains(csv, ",2,0,2,70,0.5,-19,3,2,Table 9,4,")) << csv;
+  const auto json = nlohmann::json::parse(render(found, TableFormat::Json));
+  EXPECT_EQ(json["cells"][0]["difference"], -19);
+  EXPECT_EQ(json["cells"][4]["paper"]["value"], nullptr);
+  EXPECT_EQ(json["groups"][0]["swapped"], 1);
+  EXPECT_TRUE(contains(curves_csv(found), "resnet8,sgdm,1,2,99,50"));
+}
+
+TEST_F(ResultTest, WhatIsNotFinishedIsLeftOutAndSaid) {
+  write(0, 1, 50);
+  write(0, 2, 90, "unfinished");
+  write(1, 1, 90, "diverged", 1);
+  const auto found = result();
+  EXPECT_EQ(found.cells[0].ours.count, 1U);
+  EXPECT_DOUBLE_EQ(found.cells[0].ours.mean, 50);
+  EXPECT_EQ(found.cells[1].ours.count, 0U);
+  EXPECT_EQ(found.cells[1].diverged, 1U);
+  EXPECT_EQ(found.cells[1].rank, 0U);
+  EXPECT_TRUE(contains(render(found, TableFormat::Text), "diverged"));
+}
+
+TEST_F(ResultTest, RecordsOfAnotherVersionCountAndDamagedOnesAreNamed) {
+  version_ = "0.0.1";
+  write(0, 1, 50);
+  version_ = sgdph_version();
+  write(0, 2, 52);
+  write(1, 1, 55);
+  test::write_bytes(run_of(cells_of(experiment_, selection_)[1], 1, folder_.path()).folder / "log.jsonl", "rubbish\n");
+  const auto found = result();
+  EXPECT_EQ(found.cells[0].ours.count, 2U);
+  ASSERT_EQ(found.notes.size(), 2U);
+  EXPECT_TRUE(contains(found.notes[0], "made by version 0.0.1")) << found.notes[0];
+  EXPECT_TRUE(contains(found.notes[1], "left out")) << found.notes[1];
+}
+
+}  // namespace
+}  // namespace sgdph::lab
