@@ -32,15 +32,10 @@ void CurvatureOptimizer::backward(const at::Tensor& loss, bool retain_graph) {
 
   auto request = curvature_request();
   const bool due = !request.parameters.empty();
-  std::vector<at::Tensor> gradients;
-  if (due) {
-    // The plan changes grad mode as the pass goes.
-    const torch::AutoGradMode grad_mode(at::GradMode::is_enabled());
-    const ProductPlan plan(loss, request.parameters, /*graph_is_ours=*/!retain_graph);
-    gradients = sgdph::gradients(loss, parameters, /*create_graph=*/true, retain_graph);
-  } else {
-    gradients = sgdph::gradients(loss, parameters, /*create_graph=*/false, retain_graph);
-  }
+  c10::optional<ProductPlan> plan;
+  if (due) plan.emplace(loss, request.parameters, /*graph_is_ours=*/!retain_graph);
+  auto gradients = sgdph::gradients(loss, parameters, /*create_graph=*/due, retain_graph);
+  plan.reset();
   if (due) {
     torch::NoGradGuard no_grad;
     measure(request, select(request.parameters, parameters, gradients), gradients, retain_graph);
@@ -59,12 +54,9 @@ void CurvatureOptimizer::update_curvature(const at::Tensor& loss) {
   auto request = curvature_request();
   if (!request.parameters.empty()) {
     const auto parameters = request.with_scale ? trainable_parameters() : request.parameters;
-    std::vector<at::Tensor> gradients;
-    {
-      const torch::AutoGradMode grad_mode(at::GradMode::is_enabled());
-      const ProductPlan plan(loss, request.parameters, /*graph_is_ours=*/false);
-      gradients = sgdph::gradients(loss, parameters, /*create_graph=*/true, /*retain_graph=*/true);
-    }
+    c10::optional<ProductPlan> plan(c10::in_place, loss, request.parameters, /*graph_is_ours=*/false);
+    const auto gradients = sgdph::gradients(loss, parameters, /*create_graph=*/true, /*retain_graph=*/true);
+    plan.reset();
     torch::NoGradGuard no_grad;
     measure(request, select(request.parameters, parameters, gradients), gradients, /*retain_graph=*/true);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function.h>
 
 #include <memory>
@@ -31,6 +32,7 @@ class ProductPlan {
  private:
   struct Shared;
   class Hook;
+  c10::AutoGradMode grad_mode_{c10::GradMode::is_enabled()};  ///< hooks change it; restored at the end
   std::vector<std::shared_ptr<torch::autograd::Node>> nodes_;
   std::shared_ptr<Shared> shared_;
 };

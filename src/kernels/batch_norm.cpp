@@ -77,6 +77,19 @@ Channels channels_of(const Normalisation& normalisation, const at::Tensor& gain,
       data<double>(shift)};
 }
 
+/// What backward and double backward have in common.
+template <template <class> class Pass, class T>
+void set_what_came_in(
+    Pass<T>& pass, const at::Tensor& x, const at::Tensor& gy, const at::Tensor& gain,
+    const Normalisation& normalisation) {
+  pass.layout = layout_of(x);
+  pass.channels = channels_of(normalisation, gain, {});
+  pass.x = data<T>(x);
+  pass.gy = data<T>(gy);
+  pass.mask = data<uint8_t>(normalisation.mask);
+  pass.training = normalisation.training;
+}
+
 at::Tensor typed(const at::Tensor& values, const at::Tensor& x) {
   return values.defined() ? values.to(x.scalar_type()) : at::Tensor();
 }
@@ -166,12 +179,7 @@ BatchNormGradients batch_norm_backward(
   if (wanted[2]) found.shift = channel_values(x);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "sgdph::batch_norm_backward", [&] {
     BackwardPass<scalar_t> pass;
-    pass.layout = layout_of(x);
-    pass.channels = channels_of(normalisation, gain, {});
-    pass.x = data<scalar_t>(x);
-    pass.gy = data<scalar_t>(gy);
-    pass.mask = data<uint8_t>(normalisation.mask);
-    pass.training = normalisation.training;
+    set_what_came_in(pass, x, gy, gain, normalisation);
     pass.gx = written<scalar_t>(found.x);
     pass.residual = normalisation.mask.defined() ? written<scalar_t>(found.residual) : nullptr;
     pass.gain = written<double>(found.gain);
@@ -200,12 +208,7 @@ BatchNormDoubleGradients batch_norm_double_backward(
   if (wanted[2] && v.defined()) found.gain = channel_values(x);
   AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "sgdph::batch_norm_double_backward", [&] {
     DoubleBackwardPass<scalar_t> pass;
-    pass.layout = layout_of(x);
-    pass.channels = channels_of(normalisation, gain, {});
-    pass.x = data<scalar_t>(x);
-    pass.gy = data<scalar_t>(gy);
-    pass.mask = data<uint8_t>(normalisation.mask);
-    pass.training = normalisation.training;
+    set_what_came_in(pass, x, gy, gain, normalisation);
     pass.v = data<scalar_t>(v);
     pass.a = data<double>(a);
     pass.b = data<double>(b);

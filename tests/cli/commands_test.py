@@ -70,7 +70,7 @@ class Train(support.CommandTest):
         fast, stock = (support.records(output)[1] for output in runs.values())
         self.assertAlmostEqual(fast["train_loss"], stock["train_loss"], delta=1e-3 * stock["train_loss"])
         for kernels, other in (("fast", "stock"), ("stock", "fast")):
-            output = self.folder / f"{other}-from-{kernels}"
+            output = self.folder / f"{other}-for-{kernels}"
             self.succeed(*self.small("sgdm", 1, output, "--lr", "0", "--kernels", other, "--norm", "none"))
             again = self.folder / f"{kernels}-from-{other}"
             self.succeed(*self.small("sgdm", 1, again, "--lr", "0", "--kernels", kernels, "--norm", "none", "--seed", 9,

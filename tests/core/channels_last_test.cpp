@@ -1,14 +1,11 @@
 // Channels last in float32, the way the lab trains: what our layers compute is what LibTorch's do in float64, but for
 // rounding; and a convolution for which that layout is not safe never has it.
 
+#include "support/branch_network.h"
 #include "support/derivatives.h"
 #include "support/training.h"
 
-#include <sgdph/nn.h>
-
 #include <gtest/gtest.h>
-
-#include <type_traits>
 
 namespace sgdph::test {
 namespace {
@@ -25,11 +22,17 @@ bool is_channels_last(const at::Tensor& tensor) {
 /// Three convolutions with batch norm, the last with a residual.
 template <bool kOurs>
 struct Network : torch::nn::Module {
-  using Conv = std::conditional_t<kOurs, nn::Conv2d, torch::nn::Conv2d>;
-  using Norm = std::conditional_t<kOurs, nn::BatchNormReLU2d, torch::nn::BatchNorm2d>;
+  using Layers = BranchNetworkImpl<kOurs>;
+  using Conv = typename Layers::Conv;
+  using Norm = typename Layers::NormRelu;
 
   explicit Network(int64_t middle)
-      : conv1(options(3, 32)), conv2(options(32, middle)), conv3(options(middle, 32)), bn1(32), bn2(middle), bn3(32) {
+      : conv1(Layers::options(3, 32)),
+        conv2(Layers::options(32, middle)),
+        conv3(Layers::options(middle, 32)),
+        bn1(32),
+        bn2(middle),
+        bn3(32) {
     register_module("conv1", conv1);
     register_module("bn1", bn1);
     register_module("conv2", conv2);
@@ -38,21 +41,10 @@ struct Network : torch::nn::Module {
     register_module("bn3", bn3);
     register_module("fc", fc);
   }
-  static torch::nn::Conv2dOptions options(int64_t in, int64_t out) {
-    return torch::nn::Conv2dOptions(in, out, 3).padding(1).bias(false);
-  }
-  static at::Tensor rectified(Norm& norm, const at::Tensor& x, const at::Tensor& residual = {}) {
-    if constexpr (kOurs) {
-      return norm->forward(x, residual);
-    } else {
-      const auto y = norm->forward(x);
-      return (residual.defined() ? y + residual : y).relu();
-    }
-  }
   at::Tensor forward(at::Tensor x) {
-    x = first = rectified(bn1, conv1->forward(x));
+    x = first = Layers::rectified(bn1, conv1->forward(x));
     x = second = conv2->forward(x);
-    x = rectified(bn3, conv3->forward(rectified(bn2, x)), first);
+    x = Layers::rectified(bn3, conv3->forward(Layers::rectified(bn2, x)), first);
     return fc->forward(x.mean(std::vector<int64_t>{2, 3}));
   }
 
