@@ -1,11 +1,15 @@
-# The paper's experiments, with its figures, are compiled in as the recipes are.
+# The experiments, with the paper's figures where it has them, are compiled in as the recipes are.
 set(SGDPH_EXPERIMENT_ENTRIES "")
-foreach(experiment cifar mini-imagenet imagenet weight-norm lr-wd tau-so alpha batch-size cost)
+foreach(experiment cifar mini-imagenet imagenet weight-norm lr-wd tau-so alpha batch-size cost rates curvature)
   set(file ${PROJECT_SOURCE_DIR}/experiments/${experiment}.toml)
   set(figures ${PROJECT_SOURCE_DIR}/experiments/paper/${experiment}.csv)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file} ${figures})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   file(READ ${file} text)
-  file(READ ${figures} table)
+  set(table "")
+  if(EXISTS ${figures})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${figures})
+    file(READ ${figures} table)
+  endif()
   string(APPEND SGDPH_EXPERIMENT_ENTRIES
     "      {\"${experiment}\", R\"toml(${text})toml\", R\"csv(${table})csv\"},\n")
 endforeach()

@@ -29,7 +29,10 @@ Settings settings_of_cell(
   Recipe grid;
   Recipe instead;
   for (size_t i = 0; i < values.size(); ++i) {
-    for (const auto& [key, given] : values[i]->settings) grid.run[key] = given;
+    for (const auto& [key, given] : values[i]->recipe.run) grid.run[key] = given;
+    for (const auto& [name, layer] : values[i]->recipe.optimizers) {
+      for (const auto& [key, given] : layer) grid.optimizers[name][key] = given;
+    }
     const auto axis = experiment.desk.instead.find(experiment.axes[i].name);
     if (axis == experiment.desk.instead.end()) continue;
     const auto value = axis->second.find(values[i]->name);

@@ -39,9 +39,9 @@ AxisValue plain_value(const std::string& axis, const toml::node& node, const std
   result.label = result.name;
   if (axis == "opt") result.label = optimizer_info(result.name).label;
   if (axis == kQuantityAxis) return result;
-  result.settings[axis] = {value, toml_place(where, node)};
+  result.recipe.run[axis] = {value, toml_place(where, node)};
   Settings scratch;
-  apply_layer(scratch, result.settings);
+  apply_layer(scratch, result.recipe.run);
   return result;
 }
 
@@ -53,7 +53,8 @@ AxisValue named_value(const toml::node& node, const std::string& where) {
   if (result.name.empty()) fail("{}: a value needs a name", toml_place(where, node));
   result.label = result.name;
   if (const auto* label = table.get("label")) result.label = text_of(*label, where);
-  result.settings = layer_of(table, where, {"name", "label"});
+  result.recipe.run = layer_of(table, where, {"name", "label", "optimizer"});
+  if (const auto* optimizers = table.get("optimizer")) result.recipe.optimizers = optimizer_layers(*optimizers, where);
   return result;
 }
 

@@ -16,7 +16,7 @@ enum class ExperimentKind { Accuracy, Cost };
 struct AxisValue {
   std::string name;   ///< in files and options
   std::string label;  ///< in tables
-  Layer settings;
+  Recipe recipe;      ///< what it sets, for all optimizers or for one
 };
 
 /// A direction of the grid.

@@ -81,7 +81,7 @@ TEST(Cells, TheDeskIsSmallerAndKeepsRatesAndDecays) {
 TEST(Cells, ReductionsNameEverySettingThatDiffers) {
   const auto lines = reductions(find_experiment("cifar"), at(Scale::Desk));
   const auto has = [&](const std::string& line) { return std::find(lines.begin(), lines.end(), line) != lines.end(); };
-  EXPECT_TRUE(has("epochs 200 -> 20"));
+  EXPECT_TRUE(has("epochs 200 -> 15"));
   EXPECT_TRUE(has("train_limit all -> 5000"));
   EXPECT_TRUE(has("model resnet18 -> resnet8, resnet50 -> resnet20"));
 }
