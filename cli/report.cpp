@@ -14,6 +14,7 @@ struct ReportCommand {
   std::vector<std::string> folders;
   std::string output;
   std::string title;
+  std::string notes;
   std::string figures;
   std::string format = "html";
 };
@@ -22,6 +23,7 @@ int run(const ReportCommand& command) {
   lab::ReportOptions options;
   options.folders.assign(command.folders.begin(), command.folders.end());
   options.title = lab::as_utf8(command.title);
+  options.notes = command.notes;
   options.figures = command.figures;
   options.output = command.output;
   options.format = lab::report_formats().at(command.format);
@@ -44,6 +46,8 @@ Action setup_report(CLI::App& app) {
   app.add_option("-o,--output", c.output, "the file to write; by default report.html or report.md in the first folder")
       ->type_name("FILE");
   app.add_option("--title", c.title, "heading of the report; by default the first folder's name")->type_name("TEXT");
+  app.add_option("--notes", c.notes, "Markdown to stand at the beginning: paragraphs, lists and headings")
+      ->type_name("FILE");
   app.add_option("--figures", c.figures, "also write each curve as an SVG picture to this folder")->type_name("DIR");
   app.add_option("--format", c.format, "html: one page that needs nothing else; markdown: tables as text")
       ->check(CLI::IsMember(lab::report_formats()).description(""))

@@ -1,6 +1,8 @@
 # What every target of the project shares.
 function(sgdph_settings target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-unused-parameter)
+  # Joined sources are no headers: their local types meet nowhere else.
+  target_compile_options(${target} PRIVATE $<$<AND:$<BOOL:${CMAKE_UNITY_BUILD}>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>)
   if(SGDPH_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE -Werror)
   endif()

@@ -20,7 +20,7 @@ for set in "$@"; do
     build) wanted="$wanted $build" ;;
     lab) wanted="$wanted $lab" ;;
     demo) wanted="$wanted $lab dataset-fashion-mnist" ;;
-    test) wanted="$wanted $lab $python libgtest-dev" ;;
+    test) wanted="$wanted $lab $python python3-protobuf libgtest-dev" ;;
     page) wanted="$wanted $lab python3 chromium fonts-dejavu-core" ;;
     bench) wanted="$wanted $lab $python libbenchmark-dev" ;;
     fuzz) wanted="$wanted clang libfmt-dev zlib1g-dev nlohmann-json3-dev" ;;

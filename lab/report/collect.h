@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cost/report.h"
+#include "report/experiment_table.h"
 #include "report/reference.h"
 #include "study/run_record.h"
 
@@ -37,6 +38,7 @@ struct Collection {
   std::vector<FoundRun> runs;
   std::vector<FoundCost> costs;
   std::vector<FoundInspection> inspections;
+  std::vector<ExperimentTable> experiments;
   std::vector<ReferenceFigure> references;
   std::vector<std::string> notices;  ///< what was left out, and why
 

@@ -12,6 +12,7 @@ namespace sgdph::lab {
 struct ReportContent {
   std::string title;
   std::string written;  ///< version and date
+  std::string notes;    ///< a writer's, in Markdown; may be empty
   Collection found;
   std::vector<Task> tasks;  ///< point into `found`
 

@@ -40,7 +40,9 @@ std::string folded(const std::string& title, const std::string& body) {
 }
 
 std::string task_text(const Task& task, const std::filesystem::path& figures) {
-  auto text = fmt::format("## {}\n\n{}", escape_markdown(task.title), table_text(result_table(task)));
+  auto text = fmt::format("## {}\n\n", escape_markdown(task.title));
+  if (!task.note.empty()) text += escape_markdown(task.note) + "\n\n";
+  text += table_text(result_table(task));
   const auto ranking = task.ranking();
   if (!ranking.empty()) text += escape_markdown(ranking) + "\n\n";
   if (!figures.empty()) {
@@ -71,6 +73,7 @@ std::string inspection_text(const FoundInspection& inspection) {
 
 std::string render_markdown(const ReportContent& content, const std::filesystem::path& figures) {
   auto text = fmt::format("# {}\n\n{}\n\n", escape_markdown(content.title), escape_markdown(content.written));
+  if (!content.notes.empty()) text += content.notes + "\n";
   for (const auto& task : content.tasks) text += task_text(task, figures);
   for (const auto& cost : content.found.costs) text += cost_text(cost);
   for (const auto& inspection : content.found.inspections) text += inspection_text(inspection);

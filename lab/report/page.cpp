@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/markup.h"
 #include "report/figure.h"
+#include "report/notes.h"
 #include "report/page_data.h"
 #include "report/page_files.h"
 #include "report/tables.h"
@@ -71,6 +72,7 @@ std::string image_html(const std::string& svg, const std::string& words) {
 std::string task_html(const Task& task, size_t index) {
   const auto id = fmt::format("task-{}", index);
   const auto title = escape_markup(task.title);
+  const auto note = paragraph(task.note, "small");
   const auto results = table_html(result_table(task), "results", "Results: " + task.title);
   const auto ranking = paragraph(task.ranking(), "ranking");
   const auto runs = table_html(run_table(task), "runs", "Runs: " + task.title);
@@ -82,6 +84,7 @@ std::string task_html(const Task& task, size_t index) {
       page_file("task.html"), {{"id", id},
                                {"index", std::to_string(index)},
                                {"title", title},
+                               {"note", note},
                                {"results", results},
                                {"ranking", ranking},
                                {"figure", figure},
@@ -137,6 +140,7 @@ std::string render_page(const ReportContent& content) {
   }
   std::string links;
   std::string body;
+  if (!content.notes.empty()) body += section_html("notes", "Notes", notes_html(content.notes));
   for (size_t i = 0; i < content.tasks.size(); ++i) {
     links += fmt::format("<li><a href=\"#task-{}\">{}</a></li>\n", i, escape_markup(content.tasks[i].title));
     body += task_html(content.tasks[i], i);

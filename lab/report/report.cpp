@@ -36,8 +36,11 @@ ReportContent read_report(const ReportOptions& options) {
   if (!folder.has_filename()) folder = folder.parent_path();
   content.title =
       options.title.empty() ? fmt::format("Report: {}", as_utf8(folder.filename().string())) : options.title;
+  if (!options.notes.empty()) content.notes = as_utf8(read_file(options.notes));
   std::vector<std::string> parts;
-  const auto& [runs, costs, inspections, references, notices] = content.found;
+  const auto& runs = content.found.runs;
+  const auto& costs = content.found.costs;
+  const auto& inspections = content.found.inspections;
   if (!runs.empty()) {
     parts.push_back(fmt::format("{} of {}", plural(runs.size(), "run"), plural(content.tasks.size(), "task")));
   }

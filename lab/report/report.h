@@ -16,6 +16,7 @@ const std::map<std::string, ReportFormat>& report_formats();
 struct ReportOptions {
   std::vector<std::filesystem::path> folders;
   std::string title;              ///< empty: by the first folder
+  std::filesystem::path notes;    ///< a file of Markdown to stand first; empty: none
   std::filesystem::path figures;  ///< empty: none
   std::filesystem::path output;   ///< the file; empty: report.html or report.md in the first folder
   ReportFormat format = ReportFormat::Html;

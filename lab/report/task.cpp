@@ -84,29 +84,38 @@ std::string optimizer_label(const std::string& name) {
   return place < optimizer_infos().size() ? optimizer_infos()[place].label : name;
 }
 
-/// The keys in which the series of one optimizer differ.
-std::set<std::string> differing(const std::vector<Series>& series, const std::string& optimizer) {
-  std::set<std::string> keys;
-  const Series* first = nullptr;
+/// The settings of an optimizer's series by key, and the value that more than half of them have, if any.
+std::map<std::string, std::optional<json>> usual_settings(
+    const std::vector<Series>& series, const std::string& optimizer) {
+  std::map<std::string, std::map<json, size_t>> counts;
+  size_t all = 0;
   for (const auto& one : series) {
     if (one.optimizer != optimizer) continue;
-    if (first == nullptr) first = &one;
-    for (const auto* side : {first, &one}) {
-      for (const auto& [key, value] : side->settings.items()) {
-        if (first->settings.value(key, json()) != one.settings.value(key, json())) keys.insert(key);
-      }
-    }
+    ++all;
+    for (const auto& [key, value] : one.settings.items()) ++counts[key][value];
   }
-  return keys;
+  std::map<std::string, std::optional<json>> usual;
+  for (const auto& [key, values] : counts) {
+    auto& chosen = usual[key];
+    size_t with_key = 0;
+    for (const auto& [value, times] : values) {
+      with_key += times;
+      if (2 * times > all) chosen = value;
+    }
+    if (2 * (all - with_key) > all) chosen = json();
+  }
+  return usual;
 }
 
+/// By the optimizer, and the settings that are not as with most of its series.
 void label_series(std::vector<Series>& series) {
-  std::map<std::string, std::set<std::string>> keys;
+  std::map<std::string, std::map<std::string, std::optional<json>>> usual;
   for (auto& one : series) {
     one.label = optimizer_label(one.optimizer);
-    if (keys.count(one.optimizer) == 0) keys[one.optimizer] = differing(series, one.optimizer);
-    for (const auto& key : keys[one.optimizer]) {
+    if (usual.count(one.optimizer) == 0) usual[one.optimizer] = usual_settings(series, one.optimizer);
+    for (const auto& [key, most] : usual[one.optimizer]) {
       const auto value = one.settings.value(key, json());
+      if (most == value) continue;
       one.label += value.is_null() ? fmt::format(", no {}", key) : fmt::format(", {} {}", key, shown(value));
     }
   }
@@ -162,8 +171,7 @@ std::optional<ReferenceFigure> reference_of(const Series& series, const Referenc
   return std::nullopt;
 }
 
-void finish(Task& task, const References& references, size_t points) {
-  label_series(task.series);
+void finish(Task& task, size_t points) {
   std::vector<RunGroup> groups;
   for (auto& series : task.series) {
     std::sort(series.runs.begin(), series.runs.end(), [](auto* a, auto* b) { return a->seed < b->seed; });
@@ -171,21 +179,48 @@ void finish(Task& task, const References& references, size_t points) {
     for (const auto* run : series.runs) group.runs.push_back(&run->record);
     groups.push_back(std::move(group));
     series.curves = make_curves(series.runs, points);
-    series.reference = reference_of(series, references);
   }
   const auto rows = summarise_groups(groups);
   for (size_t i = 0; i < rows.size(); ++i) task.series[i].summary = rows[i];
 }
 
+/// The tables of experiments, with the runs there are; `placed` are these.
+std::vector<Task> experiment_tasks(const Collection& collection, std::set<const FoundRun*>& placed) {
+  std::map<std::filesystem::path, const FoundRun*> runs;
+  for (const auto& run : collection.runs) runs.emplace(real_path(run.record.folder), &run);
+  std::vector<Task> tasks;
+  for (const auto& table : collection.experiments) {
+    Task task;
+    task.title = table.title;
+    task.note = table.note;
+    for (const auto& row : table.rows) {
+      Series series;
+      series.label = row.label;
+      series.reference = row.reference;
+      for (const auto& folder : row.runs) {
+        const auto found = runs.find(real_path(folder));
+        if (found == runs.end()) continue;
+        series.runs.push_back(found->second);
+        placed.insert(found->second);
+      }
+      if (series.runs.empty()) continue;
+      series.optimizer = series.runs.front()->settings.at("opt").get<std::string>();
+      task.series.push_back(std::move(series));
+    }
+    if (!task.series.empty()) tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
 void name_tasks(std::vector<Task>& tasks) {
   std::map<std::string, int> times;
   for (auto& task : tasks) {
-    task.title = title_of(task.settings, false);
+    if (!task.settings.is_null()) task.title = title_of(task.settings, false);
     ++times[task.title];
   }
   std::set<std::string> slugs;
   for (auto& task : tasks) {
-    if (times[task.title] > 1) task.title = title_of(task.settings, true);
+    if (times[task.title] > 1 && !task.settings.is_null()) task.title = title_of(task.settings, true);
     const auto slug = slug_of(task.title);
     task.slug = slug;
     for (int i = 2; !slugs.insert(task.slug).second; ++i) task.slug = fmt::format("{}-{}", slug, i);
@@ -208,8 +243,10 @@ std::string Task::ranking() const {
 }
 
 std::vector<Task> make_tasks(Collection& collection) {
-  std::vector<Task> tasks;
+  std::set<const FoundRun*> placed;
+  auto tasks = experiment_tasks(collection, placed);
   for (const auto& run : collection.runs) {
+    if (placed.count(&run) > 0) continue;
     auto parts = split(run.settings);
     const auto same = [&](const auto& task) { return task.settings == parts.task; };
     auto task = std::find_if(tasks.begin(), tasks.end(), same);
@@ -220,11 +257,16 @@ std::vector<Task> make_tasks(Collection& collection) {
     }
     add_run(*task, run, std::move(parts.series), collection.notices);
   }
-  size_t series = 0;
-  for (const auto& task : tasks) series += task.series.size();
-  const auto points = std::clamp(kPointBudget / std::max<size_t>(series, 1), kFewestPoints, kMostPoints);
   const auto references = by_folder(collection.references);
-  for (auto& task : tasks) finish(task, references, points);
+  size_t count = 0;
+  for (auto& task : tasks) {
+    count += task.series.size();
+    if (task.settings.is_null()) continue;
+    label_series(task.series);
+    for (auto& series : task.series) series.reference = reference_of(series, references);
+  }
+  const auto points = std::clamp(kPointBudget / std::max<size_t>(count, 1), kFewestPoints, kMostPoints);
+  for (auto& task : tasks) finish(task, points);
   name_tasks(tasks);
   style_series(tasks);
   return tasks;

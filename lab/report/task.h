@@ -30,19 +30,20 @@ struct Series {
   std::optional<ReferenceFigure> reference;
 };
 
-/// Runs that can be compared: same data, same network, same number of epochs.
+/// Runs that are compared: those of a table of an experiment, or of the same data, network and number of epochs.
 struct Task {
   std::string title;
+  std::string note;         ///< what an experiment says of itself
   std::string slug;         ///< the title in names of files
-  nlohmann::json settings;  ///< data set, network and epochs
+  nlohmann::json settings;  ///< data set, network and epochs; empty for an experiment
   std::vector<Series> series;
 
   /// Whether the series rank as their references do, in a sentence; empty if there are no two to compare.
   std::string ranking() const;
 };
 
-/// The runs in tasks and series, which point into the collection. A second run of the same seed is left out with a
-/// notice: it would pass for another measurement.
+/// The runs in tasks and series, which point into the collection: experiments as they are laid out, then the runs that
+/// are in none. A second run of the same seed is left out with a notice: it would pass for another measurement.
 std::vector<Task> make_tasks(Collection& collection);
 
 }  // namespace sgdph::lab

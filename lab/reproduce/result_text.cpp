@@ -43,20 +43,30 @@ std::string seeds_text(const CellResult& cell) {
 
 Table group_table(const ExperimentResult& result, const GroupResult& group, bool markdown) {
   const auto unit = is_cost(result) ? std::string("cost / SGDM") : std::string("test accuracy %");
+  const bool published = !result.experiment.figures.empty();
   Table table;
-  table.columns = {result.experiment.ranked, "ours: " + unit, "paper", "difference", "rank", "paper's rank", "runs"};
+  table.columns = {result.experiment.ranked, "ours: " + unit, "rank", "runs"};
+  if (published) {
+    table.columns = {result.experiment.ranked, "ours: " + unit, "paper", "difference", "rank", "paper's rank", "runs"};
+  }
   for (const auto i : group.cells) {
     const auto& cell = result.cells[i];
     auto ours = ours_text(result, cell);
     if (cell.rank == 1) ours = fmt::format(markdown ? "**{}**" : "{} *", ours);
-    table.rows.push_back(
-        {ranked_label(result.experiment, cell.cell), ours, paper_text(result, cell), difference_text(cell),
-         rank_text(cell.rank), rank_text(cell.paper_rank), seeds_text(cell)});
+    const auto label = ranked_label(result.experiment, cell.cell);
+    if (published) {
+      table.rows.push_back(
+          {label, ours, paper_text(result, cell), difference_text(cell), rank_text(cell.rank),
+           rank_text(cell.paper_rank), seeds_text(cell)});
+    } else {
+      table.rows.push_back({label, ours, rank_text(cell.rank), seeds_text(cell)});
+    }
   }
   return table;
 }
 
-std::string verdict(const GroupResult& group) {
+std::string verdict(const ExperimentResult& result, const GroupResult& group) {
+  if (result.experiment.figures.empty()) return group.best.empty() ? "" : fmt::format("best is {}", group.best);
   auto text = group.agreement.words();
   if (group.agreement.pairs > 0) text += fmt::format(" (Kendall's tau {:.2f})", group.agreement.tau);
   if (!group.best.empty() && !group.paper_best.empty()) {
@@ -79,8 +89,8 @@ std::string readable_text(const ExperimentResult& result, bool markdown) {
   const auto& experiment = result.experiment;
   const auto* between = markdown ? "\n\n" : "\n";
   auto text = fmt::format(
-      "{}{}{}{}, {} scale\n", markdown ? "# " : "", experiment.title, between, experiment.paper,
-      to_string(result.scale));
+      "{}{}{}{}{}{} scale\n", markdown ? "# " : "", experiment.title, between, experiment.paper,
+      experiment.paper.empty() ? "" : ", ", to_string(result.scale));
   if (!result.reductions.empty())
     text += fmt::format("{}Reductions: {}.", markdown ? "\n" : "", fmt::join(result.reductions, "; "));
   if (!result.reductions.empty() && !experiment.desk.why.empty()) text += between + experiment.desk.why;
@@ -90,7 +100,7 @@ std::string readable_text(const ExperimentResult& result, bool markdown) {
                                 : fmt::format("\n{}{}\n{}", markdown ? "## " : "", group.label, markdown ? "\n" : "");
     const auto table = group_table(result, group, markdown);
     text += markdown ? markdown_table(table) : text_table(table);
-    text += fmt::format("{}{}\n", markdown ? "\n" : "", verdict(group));
+    text += fmt::format("{}{}\n", markdown ? "\n" : "", verdict(result, group));
   }
   std::vector<std::string> notes = result.notes;
   const auto paper = paper_notes(result);
@@ -144,6 +154,8 @@ nlohmann::json cell_json(const ExperimentResult& result, const CellResult& cell)
         {"section", cell.paper->section},
         {"note", cell.paper->note}};
   }
+  auto runs = nlohmann::json::array();  // beside the file that this goes to
+  for (const auto& folder : cell.folders) runs.push_back(std::filesystem::path(folder).filename().string());
   nlohmann::json ours;
   if (cell.ours.count > 0) {
     ours = {{"mean", cell.ours.mean}, {"std", cell.ours.deviation}, {"n", cell.ours.count}};
@@ -151,6 +163,7 @@ nlohmann::json cell_json(const ExperimentResult& result, const CellResult& cell)
   return {
       {"values", values},
       {"label", cell.cell.label},
+      {"row", ranked_label(result.experiment, cell.cell)},
       {"ours", ours},
       {"planned", cell.planned},
       {"diverged", cell.diverged},
@@ -159,7 +172,7 @@ nlohmann::json cell_json(const ExperimentResult& result, const CellResult& cell)
       {"rank", cell.rank},
       {"paper_rank", cell.paper_rank},
       {"curve", cell.curve},
-      {"runs", cell.folders},
+      {"runs", runs},
       {"settings", to_json(cell.cell.settings)}};
 }
 
@@ -189,7 +202,7 @@ nlohmann::json whole_json(const ExperimentResult& result) {
          {"tau", group.agreement.tau},
          {"best", group.best},
          {"paper_best", group.paper_best},
-         {"words", verdict(group)}});
+         {"words", verdict(result, group)}});
   }
   return json;
 }

@@ -43,7 +43,8 @@ FIGURES = """width,opt,value,std,table,section,note
 0.5,sgd-ph,,,,,the paper gives no figure
 """
 
-NAMES = ["cifar", "mini-imagenet", "imagenet", "weight-norm", "lr-wd", "tau-so", "alpha", "batch-size", "cost"]
+NAMES = ["cifar", "mini-imagenet", "imagenet", "weight-norm", "lr-wd", "tau-so", "alpha", "batch-size", "cost", "rates",
+         "curvature"]
 
 
 class Own(support.CommandTest):
@@ -82,7 +83,7 @@ class Own(support.CommandTest):
         self.assertEqual(result, json.loads((self.out / "mine.json").read_text()))
         for cell in result["cells"]:
             (run,) = cell["runs"]
-            top1 = [r for r in support.records(self.folder / run) if r["type"] == "epoch"][-1]["test_top1"]
+            top1 = [r for r in support.records(self.out / run) if r["type"] == "epoch"][-1]["test_top1"]
             self.assertAlmostEqual(cell["ours"]["mean"], top1)
             self.assertEqual(cell["curve"][-1], top1)
             if cell["paper"]["value"] is not None:
@@ -96,6 +97,11 @@ class Own(support.CommandTest):
         # One seed more adds its runs alone.
         self.succeed(*self.words("--seeds", "2"))
         self.assertEqual(len(self.logs()), 8)
+        # A report lays the runs out as the experiment does, with the paper's figures.
+        self.succeed("report", self.out, "--format", "markdown")
+        text = (self.out / "report.md").read_text()
+        for part in ("## Two optimizers, two widths - 0.25", "Table 9, desk scale. Reductions: ", "80.00 +- 0.50"):
+            self.assertIn(part, text)
         self.assertEqual(before, {path: time for path, time in self.logs().items() if path in before})
 
     def test_a_part_of_the_grid(self):

@@ -1,7 +1,9 @@
-"""The event files of --tensorboard, read by a decoder of their own."""
+"""The event files of --tensorboard, decoded with protobuf and TensorFlow's message definitions."""
 
 import struct
 import unittest
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 import support
 
@@ -20,37 +22,31 @@ def masked(data):
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def varint(data, at):
-    value, shift = 0, 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return value, at
+def message_types():
+    """Event, as TensorFlow's event.proto and summary.proto have it, of the fields that scalars need."""
+    file = descriptor_pb2.FileDescriptorProto(name="event.proto", package="tensorflow", syntax="proto3")
+    kinds = descriptor_pb2.FieldDescriptorProto
+
+    def message(parent, name, *fields):
+        made = parent.add(name=name)
+        for number, field, kind, type_name in fields:
+            repeated = field == "value" and kind == kinds.TYPE_MESSAGE
+            label = kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL
+            made.field.add(name=field, number=number, type=kind, label=label, type_name=type_name)
+        return made
+
+    message(file.message_type, "Event", (1, "wall_time", kinds.TYPE_DOUBLE, None), (2, "step", kinds.TYPE_INT64, None),
+            (3, "file_version", kinds.TYPE_STRING, None),
+            (5, "summary", kinds.TYPE_MESSAGE, ".tensorflow.Summary"))
+    summary = message(file.message_type, "Summary", (1, "value", kinds.TYPE_MESSAGE, ".tensorflow.Summary.Value"))
+    message(summary.nested_type, "Value", (1, "tag", kinds.TYPE_STRING, None),
+            (2, "simple_value", kinds.TYPE_FLOAT, None))
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.MessageFactory(pool).GetPrototype(pool.FindMessageTypeByName("tensorflow.Event"))
 
 
-def fields(data):
-    """The fields of a protobuf message by number; every value in a list."""
-    found, at = {}, 0
-    while at < len(data):
-        tag, at = varint(data, at)
-        number, wire = tag >> 3, tag & 7
-        if wire == 0:
-            value, at = varint(data, at)
-        elif wire == 1:
-            value, at = struct.unpack_from("<d", data, at)[0], at + 8
-        elif wire == 5:
-            value, at = struct.unpack_from("<f", data, at)[0], at + 4
-        elif wire == 2:
-            size, at = varint(data, at)
-            value, at = data[at : at + size], at + size
-            assert len(value) == size
-        else:
-            raise ValueError(f"wire type {wire}")
-        found.setdefault(number, []).append(value)
-    return found
+Event = message_types()
 
 
 def events(path):
@@ -61,7 +57,9 @@ def events(path):
         assert struct.unpack_from("<I", data, at + 8)[0] == masked(length), "checksum of a length"
         body = data[at + 12 : at + 12 + size]
         assert struct.unpack_from("<I", data, at + 12 + size)[0] == masked(body), "checksum of a record"
-        found.append(fields(body))
+        event = Event.FromString(body)
+        assert not event.UnknownFields(), "a field that TensorBoard does not know"
+        found.append(event)
         at += 16 + size
     return found
 
@@ -71,10 +69,10 @@ def points(folder):
     found = []
     for path in sorted(folder.glob("events.out.tfevents.*")):
         first, *rest = events(path)
-        assert first[3] == [b"brain.Event:2"], first
+        assert first.file_version == "brain.Event:2", first
         for event in rest:
-            values = [fields(value) for value in fields(event[5][0])[1]]
-            found.append((event[2][0], {value[1][0].decode(): value[2][0] for value in values}))
+            assert event.wall_time >= first.wall_time > 1.5e9, event
+            found.append((event.step, {value.tag: value.simple_value for value in event.summary.value}))
     return found
 
 
@@ -129,7 +127,7 @@ class TensorBoard(support.CommandTest):
         self.succeed("train", "--resume", output, "--epochs", "3")
         steps = []
         for path in sorted(output.glob("events*"))[1:]:
-            steps += [event[2][0] for event in events(path)[1:]]
+            steps += [event.step for event in events(path)[1:]]
         self.assertEqual(steps, [r["step"] for r in support.records(output) if r["type"] == "epoch"][1:])
 
     def test_it_changes_no_figure(self):

@@ -1,4 +1,6 @@
 #include "report/task.h"
+#include "base/files.h"
+#include "report/notes.h"
 #include "report/page_data.h"
 #include "sample_runs.h"
 #include "support/checks.h"
@@ -35,6 +37,70 @@ TEST(Tasks, SeriesAreNamedByWhatDiffersAndSeedsAndWorkersDoNot) {
   EXPECT_EQ(tasks[1].slug, "cifar10-vgg11-4-epochs");
   EXPECT_EQ(tasks[0].series[0].style.colour, tasks[1].series[0].style.colour);
   EXPECT_NE(tasks[0].series[1].style.colour, tasks[0].series[2].style.colour);
+}
+
+TEST(Tasks, OfManySeriesWhatMostShareIsNotSaid) {
+  const TempFolder folder;
+  write_run(folder / "a", "sgd-ph", 1, 70, 4, {{"lr", 0.1}, {"probe", "ones"}});
+  write_run(folder / "b", "sgd-ph", 1, 71, 4, {{"lr", 0.1}, {"probe", "hadamard"}});
+  write_run(folder / "c", "sgd-ph", 1, 72, 4, {{"lr", 0.01}, {"probe", "ones"}, {"clip", 1}});
+  auto found = collect({folder.path()});
+  const auto tasks = make_tasks(found);
+  EXPECT_EQ(
+      labels_of(tasks.at(0)),
+      (std::vector<std::string>{"SGD-PH, clip 1, lr 0.01", "SGD-PH, probe hadamard", "SGD-PH"}));
+}
+
+TEST(Tasks, OfAnExperimentAreItsTablesAndOtherRunsComeAfter) {
+  const TempFolder folder;
+  write_run(folder / "a", "sgd-ph", 1, 70);
+  write_run(folder / "b", "sgd-ph", 2, 72);
+  write_run(folder / "c", "sgdm", 1, 60);
+  write_run(folder / "d", "sgdm", 2, 50);
+  const auto cell = [](const char* row, const std::vector<std::string>& runs, const nlohmann::json& paper) {
+    return nlohmann::json{{"row", row}, {"runs", runs}, {"paper", paper}};
+  };
+  const nlohmann::json paper{{"value", 77.5}, {"std", nullptr}};
+  nlohmann::json experiment{
+      {"experiment", "mine"},
+      {"title", "Mine"},
+      {"paper", "Table 9"},
+      {"scale", "desk"},
+      {"quantity", "test accuracy %"},
+      {"reductions", {"epochs 8 -> 4"}},
+      {"why", "Small."},
+      {"groups", {{{"label", "first"}, {"cells", {2, 0}}}, {{"label", "second"}, {"cells", {1}}}}},
+      {"cells",
+       {cell("Ours", {"a", "b", "gone"}, paper), cell("None yet", {"gone"}, paper), cell("<Rival>", {"c"}, nullptr)}}};
+  write_file_atomically(folder / "mine.json", {experiment.dump()});
+  write_file_atomically(folder / "other.json", {"[1, 2]"});
+  auto found = collect({folder.path()});
+  const auto tasks = make_tasks(found);
+  ASSERT_EQ(tasks.size(), 2U);  // the second table has no run yet
+  EXPECT_EQ(tasks[0].title, "Mine - first");
+  EXPECT_EQ(tasks[0].note, "Table 9, desk scale. Reductions: epochs 8 -> 4. Small.");
+  EXPECT_EQ(labels_of(tasks[0]), (std::vector<std::string>{"<Rival>", "Ours"}));
+  EXPECT_EQ(tasks[0].series[1].runs.size(), 2U);
+  EXPECT_DOUBLE_EQ(tasks[0].series[1].reference.value().value, 77.5);
+  EXPECT_FALSE(tasks[0].series[0].reference);
+  EXPECT_EQ(tasks[1].title, "cifar10, resnet8, 4 epochs");
+  ASSERT_EQ(tasks[1].series.size(), 1U);
+  EXPECT_EQ(tasks[1].series[0].runs.front()->seed, 2);
+  EXPECT_TRUE(found.notices.empty());
+
+  experiment.erase("why");
+  write_file_atomically(folder / "mine.json", {experiment.dump()});
+  found = collect({folder.path()});
+  ASSERT_EQ(found.notices.size(), 1U);
+  EXPECT_TRUE(contains(found.notices[0], "mine.json: not an experiment")) << found.notices[0];
+}
+
+TEST(Notes, AreParagraphsListsAndHeadingsOfEscapedText) {
+  EXPECT_EQ(
+      notes_html("## Found\nOne line\nand <b>another</b>.\n\n- first\n  goes on\n- second\n\nEnd.\n"),
+      "<h3>Found</h3>\n<p>One line and &lt;b&gt;another&lt;/b&gt;.</p>\n<ul>\n<li>first goes on</li>\n<li>second</li>\n"
+      "</ul>\n<p>End.</p>\n");
+  EXPECT_EQ(notes_html(""), "");
 }
 
 TEST(Tasks, AFolderGivenTwiceAndASeedRunTwiceCountOnce) {

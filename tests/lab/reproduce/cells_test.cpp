@@ -1,4 +1,5 @@
 #include "reproduce/cells.h"
+#include "config/optimizer_table.h"
 #include "support/checks.h"
 
 #include <gtest/gtest.h>
@@ -60,6 +61,23 @@ TEST(Cells, FullScaleHasThePapersSettings) {
   EXPECT_EQ(settings_of("batch-size", {"16"}).batch_size, 16);
 }
 
+TEST(Cells, AValueOfAnAxisMaySetThingsForOneOptimizer) {
+  const auto recipe = [](const std::string& opt) { return *settings_of("rates", {"vgg11", "x1", opt}).lr; };
+  for (const auto& opt : optimizer_names()) {
+    EXPECT_DOUBLE_EQ(*settings_of("rates", {"vgg11", "x0.3", opt}).lr, 0.3 * recipe(opt)) << opt;
+    EXPECT_DOUBLE_EQ(*settings_of("rates", {"vgg11", "x3", opt}).lr, 3 * recipe(opt)) << opt;
+  }
+}
+
+TEST(Cells, TheControlOfCurvatureHasTheRateAndDecayOfSgdPh) {
+  const auto control = settings_of("curvature", {"sgdm"});
+  const auto published = settings_of("curvature", {"published"});
+  EXPECT_EQ(control.opt, "sgdm");
+  EXPECT_EQ(control.lr, published.lr);
+  EXPECT_EQ(control.weight_decay, published.weight_decay);
+  EXPECT_EQ(control.momentum, published.momentum);
+}
+
 TEST(Cells, TheDeskIsSmallerAndKeepsRatesAndDecays) {
   for (const auto& name : experiment_names()) {
     const auto experiment = find_experiment(name);
@@ -112,6 +130,8 @@ TEST(Cells, ExperimentsShareTheRunsOfTheCellsTheyShareAndNoOthers) {
     EXPECT_EQ(main, folder("lr-wd", {"0.01/0.005"}));
     EXPECT_EQ(main, folder("alpha", {"0.9"}));
     EXPECT_EQ(main, folder("batch-size", {"128"}));
+    EXPECT_EQ(main, folder("rates", {"resnet18", "x1", "sgd-ph"}));
+    EXPECT_EQ(main, folder("curvature", {"published"}));
     EXPECT_EQ(main, folder("tau-so", {"cifar100", "resnet18", "0.001"}));
     EXPECT_NE(main, folder("alpha", {"0.8"}));
     EXPECT_NE(main, folder("cifar", {"cifar100", "resnet18", "sgdm"}));

@@ -19,6 +19,10 @@ PaperFigure figure(const std::string& experiment, const std::vector<std::string>
 TEST(PaperFigures, EveryCellOfEveryExperimentHasItsFigureOrSaysThatThereIsNone) {
   for (const auto& name : experiment_names()) {
     const auto experiment = find_experiment(name);
+    if (experiment.paper.empty()) {
+      EXPECT_TRUE(experiment.figures.empty()) << name;
+      continue;
+    }
     size_t cells = 1;
     for (const auto& axis : experiment.axes) cells *= axis.values.size();
     EXPECT_EQ(experiment.figures.size(), cells) << name;

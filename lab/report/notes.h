@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string>
+
+namespace sgdph::lab {
+
+/// A writer's notes on a page: paragraphs, lists ("- ") and headings ("## ") of Markdown; all else is text.
+std::string notes_html(const std::string& text);
+
+}  // namespace sgdph::lab
