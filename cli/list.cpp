@@ -32,7 +32,8 @@ std::vector<Row> rows_of(const std::string& kind) {
   } else if (kind == "experiments") {
     for (const auto& name : lab::experiment_names()) {
       const auto experiment = lab::find_experiment(name);
-      rows.emplace_back(name, fmt::format("{}; {}", experiment.title, experiment.paper));
+      const auto& paper = experiment.paper;
+      rows.emplace_back(name, paper.empty() ? experiment.title : fmt::format("{}; {}", experiment.title, paper));
     }
   } else {
     for (const auto& name : lab::recipe_names()) rows.emplace_back(name, lab::named_recipe(name).title);

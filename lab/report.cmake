@@ -21,7 +21,7 @@ endforeach()
 configure_file(report/page_files.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/page_files.cpp @ONLY)
 
 sgdph_room(report
-  SOURCES collect.cpp curves.cpp experiment_table.cpp figure.cpp markdown.cpp notes.cpp page.cpp page_data.cpp reference.cpp
-    report.cpp style.cpp tables.cpp task.cpp
+  SOURCES collect.cpp curves.cpp experiment_table.cpp figure.cpp inspection_tables.cpp markdown.cpp notes.cpp page.cpp page_data.cpp
+    reference.cpp report.cpp style.cpp tables.cpp task.cpp
   LINK sgdph_lab_cost)
 target_sources(sgdph_lab_report PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/page_files.cpp)

@@ -109,6 +109,7 @@ std::string scale_legend(double x, double largest) {
 
 std::string heading_of(const BlockView& view) {
   const auto& row = view.row;
+  if (!row.note.empty()) return "not drawn: " + row.note;
   if (row.shift_invariant) return "shift-invariant: the row sum is rounding";
   if (!std::isfinite(row.off_diagonal)) return "the diagonal is zero";
   return fmt::format(
@@ -135,7 +136,9 @@ size_t typical_view(const std::vector<BlockView>& views) {
     if (!row.shift_invariant && std::isfinite(row.off_diagonal)) ratios.emplace_back(row.off_diagonal, i);
   }
   std::sort(ratios.begin(), ratios.end());
-  return ratios.empty() ? 0 : ratios[ratios.size() / 2].second;
+  if (!ratios.empty()) return ratios[ratios.size() / 2].second;
+  const auto drawn = std::find_if(views.begin(), views.end(), [](const auto& view) { return view.row.note.empty(); });
+  return drawn == views.end() ? 0 : static_cast<size_t>(drawn - views.begin());
 }
 
 std::string block_picture(const BlockView& view, const std::string& place) {
@@ -145,13 +148,16 @@ std::string block_picture(const BlockView& view, const std::string& place) {
   const auto strips = kLeft + side + kStripStep - kStrip;
   const auto legend_at = strips + 2 * kStripStep;
   const auto width = std::max(kLeastWidth, legend_at + kLegendWidth);
-  const auto height = kTop + std::max(side, 210.) + kBottom;
+  const bool drawn = view.row.note.empty();
+  const auto height = drawn ? kTop + std::max(side, 210.) + kBottom : kTop;
   const auto title = fmt::format("Hessian block of {}", view.row.block);
   auto picture = svg::open(width, height, title, kBlockStyle);
   picture += svg::text(kLeft, 28, "start", title, " class=\"title\"");
-  const auto part = count < view.row.channels ? fmt::format(", {} of {} channels drawn", count, view.row.channels) : "";
+  const auto part =
+      drawn && count < view.row.channels ? fmt::format(", {} of {} channels drawn", count, view.row.channels) : "";
   picture += svg::text(kLeft, 48, "start", place + part);
   picture += svg::text(kLeft, 66, "start", heading_of(view));
+  if (!drawn) return picture + svg::close();
 
   const auto largest = view.values.abs().max().item<double>();
   const auto values = view.values.accessor<double, 2>();

@@ -22,10 +22,11 @@ struct BlockView {
 };
 
 /// The block as a heat map in SVG: colour for the sign, strength for the logarithm of the absolute value; beside it
-/// the diagonal and the row sum on the same scale. Follows the reader's choice of light or dark.
+/// the diagonal and the row sum on the same scale. Follows the reader's choice of light or dark. Of a block without
+/// figures it says why it is not drawn.
 std::string block_picture(const BlockView& view, const std::string& place);
 
-/// The view whose off-diagonal ratio is the median of those that can tell; 0 if none can.
+/// The view whose off-diagonal ratio is the median of those that can tell; the first that can be drawn if none can.
 size_t typical_view(const std::vector<BlockView>& views);
 
 }  // namespace sgdph::lab

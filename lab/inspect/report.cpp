@@ -20,8 +20,9 @@ std::string share(double value) {
 
 std::string remark(const BlockRow& row) {
   if (!row.note.empty()) return row.note;
-  if (row.shift_invariant) return "shift-invariant";
-  return row.measured < row.channels ? fmt::format("{} rows", row.measured) : "";
+  const auto rows = row.measured < row.channels ? fmt::format("{} rows", row.measured) : "";
+  if (!row.shift_invariant) return rows;
+  return rows.empty() ? "shift-invariant" : "shift-invariant, " + rows;
 }
 
 /// Some column everywhere empty is left out.

@@ -43,6 +43,7 @@ Verdict verdict_of(const std::vector<BlockRow>& rows) {
     if (row.shift_invariant || row.channels < 2 || !std::isfinite(row.off_diagonal)) continue;
     ++verdict.blocks;
     if (row.off_diagonal > kDiagonal) ++verdict.not_diagonal;
+    if (row.measured < row.channels) ++verdict.in_part;
     off_diagonal.push_back(row.off_diagonal);
     same_sign.push_back(row.row_sum.same_sign);
     ratio.push_back(row.row_sum.median_ratio);
@@ -56,23 +57,24 @@ Verdict verdict_of(const std::vector<BlockRow>& rows) {
 }
 
 std::string to_text(const Verdict& verdict) {
+  const bool in_part = verdict.in_part > 0;
   std::string text;
   if (verdict.blocks == 0) {
     text = "No block here can tell whether the paper's claim holds that these Hessian blocks are diagonal.";
   } else if (verdict.not_diagonal == 0) {
     text = fmt::format(
         "The paper's claim that these Hessian blocks are diagonal holds here to {:.2g}: that is the largest "
-        "off-diagonal norm relative to the diagonal's, of {} blocks.",
-        verdict.off_diagonal.most, verdict.blocks);
+        "off-diagonal norm relative to the diagonal's, of {}{} blocks.",
+        verdict.off_diagonal.most, in_part ? "the rows measured of " : "", verdict.blocks);
   } else {
     text = fmt::format(
         "The paper's claim that these Hessian blocks are diagonal does not hold: {} of {} are not. The off-diagonal "
-        "part of a block has {} the Frobenius norm of its diagonal. The product with ones, which the paper takes for "
-        "the "
-        "diagonal, is the row sum: it has the diagonal's sign on {} of a block's channels, is in the median channel {} "
-        "as large, and is off by {} the diagonal's norm.",
-        verdict.not_diagonal, verdict.blocks, times(verdict.off_diagonal), percents(verdict.same_sign),
-        times(verdict.row_sum_ratio), times(verdict.row_sum_error));
+        "part of a block has {} the Frobenius norm of its diagonal{}. The product with ones, which the paper takes for "
+        "the diagonal, is the row sum: it has the diagonal's sign on {} of a block's {}channels, is in the median "
+        "channel {} as large, and is off by {} the diagonal's norm.",
+        verdict.not_diagonal, verdict.blocks, times(verdict.off_diagonal), in_part ? ", of the rows measured" : "",
+        percents(verdict.same_sign), in_part ? "measured " : "", times(verdict.row_sum_ratio),
+        times(verdict.row_sum_error));
   }
   if (!verdict.shift_invariant.empty()) {
     text += fmt::format(

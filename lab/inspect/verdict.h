@@ -22,6 +22,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Range, least, median, most)
 struct Verdict {
   int64_t blocks = 0;        ///< that can tell: more than one channel, a diagonal, not shift-invariant
   int64_t not_diagonal = 0;  ///< of them
+  int64_t in_part = 0;       ///< of them: not all rows were measured
   Range off_diagonal;
   Range same_sign;
   Range row_sum_ratio;
@@ -29,7 +30,7 @@ struct Verdict {
   std::vector<std::string> shift_invariant;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
-    Verdict, blocks, not_diagonal, off_diagonal, same_sign, row_sum_ratio, row_sum_error, shift_invariant)
+    Verdict, blocks, not_diagonal, in_part, off_diagonal, same_sign, row_sum_ratio, row_sum_error, shift_invariant)
 
 Verdict verdict_of(const std::vector<BlockRow>& rows);
 

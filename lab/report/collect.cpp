@@ -62,12 +62,16 @@ class Collector {
   void take(const fs::path& file, const std::string& name) {
     const auto kind = file.filename();
     if (kind == "log.jsonl") return take_run(file, name);
-    if (kind == "cost.json") return take_cost(file, name);
-    if (kind == "inspect.json") return take_inspection(file, name);
-    if (kind == kReferenceFile) {
+    if (kind.extension() != ".json") return;
+    // By what it is, since an experiment may have any name.
+    if (auto tables = read_experiment_tables(file)) {
+      for (auto& table : *tables) found_.experiments.push_back(std::move(table));
+    } else if (kind == "cost.json") {
+      take_cost(file, name);
+    } else if (kind == "inspect.json") {
+      take_inspection(file, name);
+    } else if (kind == kReferenceFile) {
       for (auto& figure : read_references(file)) found_.references.push_back(std::move(figure));
-    } else if (kind.extension() == ".json") {
-      for (auto& table : read_experiment_tables(file)) found_.experiments.push_back(std::move(table));
     }
   }
 

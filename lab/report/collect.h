@@ -42,7 +42,7 @@ struct Collection {
   std::vector<ReferenceFigure> references;
   std::vector<std::string> notices;  ///< what was left out, and why
 
-  bool empty() const { return runs.empty() && costs.empty() && inspections.empty(); }
+  bool empty() const { return runs.empty() && costs.empty() && inspections.empty() && experiments.empty(); }
 };
 
 /// Looks through the folders and all below them, by name. A file that cannot be read is left out with a notice; a

@@ -18,22 +18,23 @@ double figure_in(const nlohmann::json& record, const char* key) {
 
 /// What the runs logged of one epoch.
 struct EpochFigures {
-  std::vector<double> seconds;
+  size_t runs = 0;
+  std::vector<double> seconds;  ///< of the epoch alone
   std::array<std::vector<double>, kMetrics.size()> metrics;
 };
 
 using ByEpoch = std::map<int64_t, EpochFigures>;
 
 void add_epochs_of(ByEpoch& all, const FoundRun& run) {
-  double seconds = 0;
   int64_t last = 0;
   for (const auto& record : run.record.epochs) {
     const auto logged = record.find("epoch");
     last = logged != record.end() && logged->is_number_integer() ? logged->get<int64_t>() : last + 1;
     const auto cost = record.find("cost");
-    seconds += cost != record.end() && cost->is_object() ? figure_in(*cost, "train_seconds") : kNone;
+    const auto seconds = cost != record.end() && cost->is_object() ? figure_in(*cost, "train_seconds") : kNone;
     auto& epoch = all[last];
-    epoch.seconds.push_back(seconds);
+    ++epoch.runs;
+    if (std::isfinite(seconds)) epoch.seconds.push_back(seconds);
     for (size_t i = 0; i < kMetrics.size(); ++i) {
       const auto figure = figure_in(record, kMetrics[i].key);
       if (std::isfinite(figure)) epoch.metrics[i].push_back(figure);
@@ -41,10 +42,10 @@ void add_epochs_of(ByEpoch& all, const FoundRun& run) {
   }
 }
 
-void add_epoch(Curves& curves, int64_t number, const EpochFigures& epoch) {
+void add_epoch(Curves& curves, int64_t number, double seconds, const EpochFigures& epoch) {
   curves.epochs.push_back(number);
-  curves.seconds.push_back(statistic(epoch.seconds).mean);
-  curves.counts.push_back(epoch.seconds.size());
+  curves.seconds.push_back(seconds);
+  curves.counts.push_back(epoch.runs);
   for (size_t i = 0; i < kMetrics.size(); ++i) {
     const auto figure = statistic(epoch.metrics[i]);
     curves.metrics[i].mean.push_back(figure.count == 0 ? kNone : figure.mean);
@@ -60,12 +61,15 @@ Curves make_curves(const std::vector<const FoundRun*>& runs, size_t points) {
   Curves curves;
   size_t index = 0;
   size_t taken = 0;
+  // A sum of means, since the mean of sums would fall where a slow run ends early.
+  double seconds = 0;
   for (const auto& [number, epoch] : all) {
+    seconds += epoch.seconds.empty() ? kNone : statistic(epoch.seconds).mean;
     // Point k of n stands at the epoch of that share of all.
     const auto next = all.size() <= points ? index : taken * (all.size() - 1) / (points - 1);
     if (index++ != next) continue;
     ++taken;
-    add_epoch(curves, number, epoch);
+    add_epoch(curves, number, seconds, epoch);
   }
   return curves;
 }

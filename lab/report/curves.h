@@ -31,7 +31,7 @@ struct Curve {
 /// Runs of one series, epoch by epoch.
 struct Curves {
   std::vector<int64_t> epochs;
-  std::vector<double> seconds;  ///< of training up to the end of the epoch, mean over runs
+  std::vector<double> seconds;  ///< of training up to the epoch's end: the sum of each epoch's mean over runs
   std::vector<size_t> counts;   ///< runs that got so far
   std::array<Curve, kMetrics.size()> metrics;
 };

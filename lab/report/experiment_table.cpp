@@ -17,6 +17,7 @@ ExperimentRow row_of(const json& cell, const std::filesystem::path& folder) {
   ExperimentRow row;
   row.label = cell.at("row").get<std::string>();
   for (const auto& run : cell.at("runs")) row.runs.push_back(folder / run.get<std::string>());
+  if (cell.at("ours").is_object()) row.cost = cell.at("ours").at("mean").get<double>();
   const auto& paper = cell.at("paper");
   if (!paper.is_object() || paper.at("value").is_null()) return row;
   row.reference = ReferenceFigure{"paper", paper.at("value").get<double>(), {}, row.runs};
@@ -31,25 +32,32 @@ std::string note_of(const json& experiment) {
   const auto reductions = experiment.at("reductions").get<std::vector<std::string>>();
   if (!reductions.empty()) note += fmt::format(" Reductions: {}.", fmt::join(reductions, "; "));
   const auto why = experiment.at("why").get<std::string>();
-  return why.empty() ? note : note + " " + why;
+  if (!why.empty()) note += " " + why;
+  const auto notes = experiment.at("notes").get<std::vector<std::string>>();
+  return notes.empty() ? note : fmt::format("{} Notes: {}.", note, fmt::join(notes, "; "));
 }
 
 }  // namespace
 
-std::vector<ExperimentTable> read_experiment_tables(const std::filesystem::path& file) {
+std::optional<std::vector<ExperimentTable>> read_experiment_tables(const std::filesystem::path& file) {
   const auto experiment = json::parse(read_file(file), nullptr, false);
-  if (!experiment.is_object() || !experiment.contains("experiment") || !experiment.contains("groups")) return {};
+  if (experiment.is_discarded()) fail("{}: not JSON, or cut off", file.string());
+  if (!experiment.is_object() || !experiment.contains("experiment") || !experiment.contains("groups")) {
+    return std::nullopt;
+  }
   std::vector<ExperimentTable> tables;
   try {
-    if (experiment.at("quantity") != "test accuracy %") return {};
     const auto title = experiment.at("title").get<std::string>();
     for (const auto& group : experiment.at("groups")) {
       const auto label = group.at("label").get<std::string>();
       ExperimentTable table;
       table.title = label.empty() ? title : fmt::format("{} - {}", title, label);
+      table.of_cost = experiment.at("quantity") != "test accuracy %";
+      table.verdict = group.at("words").get<std::string>();
       if (tables.empty()) table.note = note_of(experiment);
       for (const auto& index : group.at("cells")) {
         table.rows.push_back(row_of(experiment.at("cells").at(index.get<size_t>()), file.parent_path()));
+        if (!table.of_cost) table.rows.back().cost.reset();
       }
       tables.push_back(std::move(table));
     }

@@ -13,18 +13,21 @@ namespace sgdph::lab {
 struct ExperimentRow {
   std::string label;
   std::vector<std::filesystem::path> runs;  ///< folders
+  std::optional<double> cost;               ///< relative to SGDM, in experiments of cost
   std::optional<ReferenceFigure> reference;
 };
 
 /// A table of an experiment: cells that are ranked together.
 struct ExperimentTable {
   std::string title;
-  std::string note;  ///< of the first table: where it stands in the paper, and what the scale changes
+  std::string note;  ///< of the first table: where it stands in the paper, what the scale changes, what else to know
+  bool of_cost = false;
+  std::string verdict;  ///< on the ranking
   std::vector<ExperimentRow> rows;
 };
 
-/// The tables of accuracies in a file that `sgdph reproduce` wrote (NAME.json). None if it is another kind of JSON; a
-/// UserError if it is damaged.
-std::vector<ExperimentTable> read_experiment_tables(const std::filesystem::path& file);
+/// The tables in a file that `sgdph reproduce` wrote (NAME.json); nothing if it is another kind of JSON. A UserError if
+/// it is damaged.
+std::optional<std::vector<ExperimentTable>> read_experiment_tables(const std::filesystem::path& file);
 
 }  // namespace sgdph::lab

@@ -1,5 +1,6 @@
 #include "report/markdown.h"
 
+#include "report/inspection_tables.h"
 #include "report/report.h"
 #include "report/tables.h"
 #include "study/table.h"
@@ -59,14 +60,25 @@ std::string task_text(const Task& task, const std::filesystem::path& figures) {
 
 std::string cost_text(const FoundCost& cost) {
   return fmt::format(
-      "# Cost of a step: {}\n\n{}\n", escape_markdown(cost.name), render(cost.report, TableFormat::Markdown));
+      "## Cost of a step: {}\n\n{}\n", escape_markdown(cost.name), render(cost.report, TableFormat::Markdown));
+}
+
+std::string cost_experiment_text(const ExperimentTable& experiment) {
+  auto text = fmt::format("## {}\n\n", escape_markdown(experiment.title));
+  if (!experiment.note.empty()) text += escape_markdown(experiment.note) + "\n\n";
+  return text + fmt::format("{}{}\n\n", table_text(cost_comparison(experiment)), escape_markdown(experiment.verdict));
+}
+
+std::string probes_text(const FoundInspection& inspection) {
+  const auto table = table_text(probe_table(inspection.blocks));
+  return table.empty() ? "" : fmt::format("### {}\n\n{}\n{}\n\n", kProbeTitle, table, escape_markdown(kProbeWords));
 }
 
 std::string inspection_text(const FoundInspection& inspection) {
   return fmt::format(
-      "## Curvature of blocks: {}\n\n{}\n\n{}{}", escape_markdown(inspection.name),
+      "## Curvature of blocks: {}\n\n{}\n\n{}{}{}", escape_markdown(inspection.name),
       escape_markdown(verdict_text(inspection)), folded("Facts", table_text(inspection_facts(inspection.facts))),
-      table_text(block_table(inspection.blocks)));
+      table_text(block_table(inspection.blocks)), probes_text(inspection));
 }
 
 }  // namespace
@@ -75,6 +87,9 @@ std::string render_markdown(const ReportContent& content, const std::filesystem:
   auto text = fmt::format("# {}\n\n{}\n\n", escape_markdown(content.title), escape_markdown(content.written));
   if (!content.notes.empty()) text += content.notes + "\n";
   for (const auto& task : content.tasks) text += task_text(task, figures);
+  for (const auto& experiment : content.found.experiments) {
+    if (experiment.of_cost) text += cost_experiment_text(experiment);
+  }
   for (const auto& cost : content.found.costs) text += cost_text(cost);
   for (const auto& inspection : content.found.inspections) text += inspection_text(inspection);
   if (!content.found.notices.empty()) {

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/markup.h"
 #include "report/figure.h"
+#include "report/inspection_tables.h"
 #include "report/notes.h"
 #include "report/page_data.h"
 #include "report/page_files.h"
@@ -115,10 +116,20 @@ std::string cost_html(const FoundCost& cost, size_t index) {
   return section_html(fmt::format("cost-{}", index), "Cost of a step", body);
 }
 
+std::string cost_experiment_html(const ExperimentTable& experiment, size_t index) {
+  const auto body = paragraph(experiment.note, "small") +
+                    table_html(cost_comparison(experiment), "cost", experiment.title) +
+                    paragraph(experiment.verdict, "ranking");
+  return section_html(fmt::format("experiment-{}", index), experiment.title, body);
+}
+
 std::string inspection_html(const FoundInspection& inspection, size_t index) {
   auto body = paragraph(verdict_text(inspection));
   body += table_html(inspection_facts(inspection.facts), "facts", "Inspected: " + inspection.name);
   body += table_html(block_table(inspection.blocks), "blocks", "Blocks: " + inspection.name);
+  const auto probes =
+      table_html(probe_table(inspection.blocks), "blocks", fmt::format("{}: {}", kProbeTitle, inspection.name));
+  if (!probes.empty()) body += probes + paragraph(kProbeWords, "small");
   for (const auto& svg : inspection.pictures) body += image_html(svg, "Picture of a block: " + inspection.name);
   return section_html(fmt::format("inspection-{}", index), "Curvature of blocks: " + inspection.name, body);
 }
@@ -144,6 +155,12 @@ std::string render_page(const ReportContent& content) {
   for (size_t i = 0; i < content.tasks.size(); ++i) {
     links += fmt::format("<li><a href=\"#task-{}\">{}</a></li>\n", i, escape_markup(content.tasks[i].title));
     body += task_html(content.tasks[i], i);
+  }
+  const auto& experiments = content.found.experiments;
+  for (size_t i = 0; i < experiments.size(); ++i) {
+    if (!experiments[i].of_cost) continue;
+    links += fmt::format("<li><a href=\"#experiment-{}\">{}</a></li>\n", i, escape_markup(experiments[i].title));
+    body += cost_experiment_html(experiments[i], i);
   }
   for (size_t i = 0; i < content.found.costs.size(); ++i) {
     links += fmt::format("<li><a href=\"#cost-{}\">Cost of a step</a></li>\n", i);

@@ -25,15 +25,4 @@ std::vector<ReferenceFigure> read_references(const std::filesystem::path& file) 
   return figures;
 }
 
-void write_references(const std::vector<ReferenceFigure>& figures, const std::filesystem::path& folder) {
-  auto list = nlohmann::json::array();
-  for (const auto& figure : figures) {
-    nlohmann::json entry{{"source", figure.source}, {"value", figure.value}, {"runs", nlohmann::json::array()}};
-    if (figure.deviation) entry["deviation"] = *figure.deviation;
-    for (const auto& run : figure.runs) entry["runs"].push_back(run.lexically_relative(folder).generic_string());
-    list.push_back(std::move(entry));
-  }
-  write_file_atomically(folder / kReferenceFile, {nlohmann::json{{"figures", list}}.dump(2) + "\n"});
-}
-
 }  // namespace sgdph::lab

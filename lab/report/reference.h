@@ -18,9 +18,8 @@ struct ReferenceFigure {
 /// Name of the file that holds the figures for the runs below its folder.
 constexpr const char* kReferenceFile = "reference.json";
 
-/// {"figures": [{"source", "value", "deviation", "runs": [folders relative to the file]}]}. Whoever plans runs after a
-/// published table writes it; a report shows them. A UserError for a file of another kind.
+/// {"figures": [{"source", "value", "deviation", "runs": [folders relative to the file]}]}. A UserError for a file of
+/// another kind.
 std::vector<ReferenceFigure> read_references(const std::filesystem::path& file);
-void write_references(const std::vector<ReferenceFigure>& figures, const std::filesystem::path& folder);
 
 }  // namespace sgdph::lab

@@ -1,22 +1,17 @@
 #include "report/tables.h"
 
+#include "config/settings.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
-#include <string_view>
 
 namespace sgdph::lab {
 namespace {
 
 using nlohmann::json;
-
-// What a reader looks for first in a table of blocks, whatever order it was written in.
-constexpr std::string_view kLeading[] = {
-    "name", "block", "kind", "channels", "off_diagonal", "off_diagonal_ratio", "row_sum.same_sign", "shift_invariant"};
-constexpr const char* kVerdictText = "verdict.text";
 
 std::string cell_text(const json& value) {
   if (value.is_null()) return "-";
@@ -75,7 +70,17 @@ std::string values_in(const Series& series, const std::string& key) {
   return fmt::format("{}", fmt::join(values, " | "));
 }
 
-/// Every setting but the seed: one text for each series.
+/// The seed, and settings that leave the result alone; those we do not know are taken to matter.
+std::set<std::string> settings_left_out() {
+  std::set<std::string> keys{"seed"};
+  Settings known;
+  for (const auto& field : fields_of(known)) {
+    if (field.changeable && field.key != "epochs") keys.insert(field.key);
+  }
+  return keys;
+}
+
+/// The settings that matter: one text for each series.
 std::map<std::string, std::vector<std::string>> settings_by_key(const Task& task) {
   std::set<std::string> keys;
   for (const auto& series : task.series) {
@@ -83,7 +88,7 @@ std::map<std::string, std::vector<std::string>> settings_by_key(const Task& task
       for (const auto& [key, value] : run->settings.items()) keys.insert(key);
     }
   }
-  keys.erase("seed");
+  for (const auto& key : settings_left_out()) keys.erase(key);
   std::map<std::string, std::vector<std::string>> all;
   for (const auto& key : keys) {
     for (const auto& series : task.series) all[key].push_back(values_in(series, key));
@@ -98,26 +103,6 @@ bool all_same(const std::vector<std::string>& values) {
 /// An entry of the log's header.
 std::string header_text(const FoundRun& run, const char* key) {
   return cell_text(run.record.header.value(key, json()));
-}
-
-/// Plain values by their path: "eigenvalues.largest".
-void flatten(const std::string& path, const nlohmann::ordered_json& value, nlohmann::ordered_json& into) {
-  if (value.is_object()) {
-    for (const auto& [key, inner] : value.items()) flatten(path.empty() ? key : path + "." + key, inner, into);
-  } else if (!value.is_array()) {
-    into[path] = value;
-  }
-}
-
-std::string words_of_key(std::string key) {
-  std::replace(key.begin(), key.end(), '_', ' ');
-  return key;
-}
-
-std::string figure_text(const nlohmann::ordered_json& value) {
-  if (value.is_number_float()) return fmt::format("{:.4g}", value.get<double>());
-  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-  return cell_text(value);
 }
 
 }  // namespace
@@ -204,43 +189,20 @@ ReportTable cost_table(const std::vector<const CostRow*>& rows) {
   return table;
 }
 
-ReportTable block_table(const nlohmann::ordered_json& blocks) {
-  ReportTable table;
-  std::vector<nlohmann::ordered_json> flat;
-  std::vector<std::string> keys;
-  for (const auto& block : blocks) {
-    if (!block.is_object()) continue;
-    flatten("", block, flat.emplace_back(nlohmann::ordered_json::object()));
-    for (const auto& [key, value] : flat.back().items()) {
-      if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
-    }
+ReportTable cost_comparison(const ExperimentTable& experiment) {
+  ReportTable table{{"optimizer", "ours / SGDM", "paper", "difference"}, {}};
+  std::vector<double> ratios;
+  for (const auto& row : experiment.rows) {
+    const auto& paper = row.reference;
+    ratios.push_back(row.cost.value_or(0));
+    table.rows.push_back(
+        {{row.label},
+         {row.cost ? fmt::format("{:.2f}x", *row.cost) : "-"},
+         {paper ? fmt::format("{:.2f}x", paper->value) : "-"},
+         {row.cost && paper ? fmt::format("{:+.2f}", *row.cost - paper->value) : "-"}});
   }
-  const auto rank = [](const std::string& key) {
-    return std::find(std::begin(kLeading), std::end(kLeading), key) - std::begin(kLeading);
-  };
-  std::stable_sort(keys.begin(), keys.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
-  for (const auto& key : keys) table.columns.push_back(words_of_key(key));
-  for (const auto& block : flat) {
-    std::vector<TableCell> row;
-    for (const auto& key : keys) row.push_back({block.contains(key) ? figure_text(block[key]) : "-"});
-    table.rows.push_back(std::move(row));
-  }
+  add_bars(table, "ours / SGDM", ratios);
   return table;
-}
-
-ReportTable inspection_facts(const nlohmann::ordered_json& facts) {
-  ReportTable table{{"", ""}, {}};
-  auto flat = nlohmann::ordered_json::object();
-  flatten("", facts, flat);
-  flat.erase(kVerdictText);
-  for (const auto& [key, value] : flat.items()) table.rows.push_back({{words_of_key(key)}, {figure_text(value)}});
-  return table;
-}
-
-std::string verdict_text(const FoundInspection& inspection) {
-  auto flat = nlohmann::ordered_json::object();
-  flatten("", inspection.facts, flat);
-  return flat.contains(kVerdictText) ? figure_text(flat[kVerdictText]) : "";
 }
 
 }  // namespace sgdph::lab

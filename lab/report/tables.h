@@ -1,7 +1,5 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <string>
 #include <vector>
 
@@ -26,17 +24,14 @@ struct ReportTable {
 ReportTable result_table(const Task& task);
 /// Every run: result, seed, versions, machine, date.
 ReportTable run_table(const Task& task);
-/// The settings in which series differ; a column each.
+/// The settings in which series differ; a column each. Here and below without those that leave the result alone, which
+/// say how and where on somebody's machine: data_path, workers, threads and so on.
 ReportTable differing_settings(const Task& task);
 /// The settings that all runs of the task share.
 ReportTable shared_settings(const Task& task);
 /// The engines of a workload.
 ReportTable cost_table(const std::vector<const CostRow*>& rows);
-/// Whatever an inspection says of its blocks: a column for each key.
-ReportTable block_table(const nlohmann::ordered_json& blocks);
-/// What stands beside the blocks: plain values.
-ReportTable inspection_facts(const nlohmann::ordered_json& facts);
-/// What an inspection concludes, in its own words; empty if it does not.
-std::string verdict_text(const FoundInspection& inspection);
+/// An experiment of cost: ours beside the paper's.
+ReportTable cost_comparison(const ExperimentTable& experiment);
 
 }  // namespace sgdph::lab

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 
@@ -65,13 +66,14 @@ std::string title_of(const json& task, bool all) {
 
 std::string slug_of(const std::string& title) {
   std::string slug;
-  for (const auto letter : title) {
+  for (const auto any : title) {
+    const auto letter = static_cast<char>(std::tolower(static_cast<unsigned char>(any)));
     const bool plain = (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '.';
     if (plain) slug += letter;
     if (!plain && !slug.empty() && slug.back() != '-') slug += '-';
   }
   while (!slug.empty() && (slug.back() == '-' || slug.back() == '.')) slug.pop_back();
-  return slug.substr(0, 100);
+  return slug.empty() ? "task" : slug.substr(0, 100);
 }
 
 size_t optimizer_place(const std::string& name) {
@@ -190,6 +192,7 @@ std::vector<Task> experiment_tasks(const Collection& collection, std::set<const 
   for (const auto& run : collection.runs) runs.emplace(real_path(run.record.folder), &run);
   std::vector<Task> tasks;
   for (const auto& table : collection.experiments) {
+    if (table.of_cost) continue;
     Task task;
     task.title = table.title;
     task.note = table.note;

@@ -165,6 +165,13 @@ std::vector<std::string> reductions(const Experiment& experiment, const Selectio
     }
   }
   std::vector<std::string> lines;
+  const bool trained = experiment.kind == ExperimentKind::Accuracy;
+  const auto runs = static_cast<int64_t>(seeds_of(experiment, selection).size());
+  if (trained && runs != experiment.full.runs)
+    lines.push_back(fmt::format("runs {} -> {}", experiment.full.runs, runs));
+  if (!trained && experiment.full.seconds != experiment.desk.seconds) {
+    lines.push_back(fmt::format("seconds of timing {} -> {}", experiment.full.seconds, experiment.desk.seconds));
+  }
   for (const auto& key : keys) lines.push_back(fmt::format("{} {}", key, fmt::join(changes[key], ", ")));
   return lines;
 }

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "config/optimizer_table.h"
 #include "train/machine.h"
 
 #include <fmt/ranges.h>
@@ -36,6 +37,10 @@ CostOptions cost_options_of(const Experiment& experiment, const Selection& selec
     if (std::find(names.begin(), names.end(), cell.settings.opt) == names.end()) names.push_back(cell.settings.opt);
   }
   const auto& settings = cells.front().settings;
+  if (settings.device != "cpu") fail("--device: {} measures on the CPU, got '{}'", experiment.name, settings.device);
+  if (settings.width != 1 || settings.norm != "batch" || settings.kernels != "fast") {
+    fail("{}: cost is measured at width 1, with batch norm and fast kernels; 'sgdph cost' has more", experiment.name);
+  }
   CostOptions options;
   options.models = {settings.model};
   options.form = settings.form;
@@ -49,8 +54,14 @@ CostOptions cost_options_of(const Experiment& experiment, const Selection& selec
 }
 
 std::filesystem::path cost_folder(const CostOptions& options, const std::filesystem::path& output_dir) {
-  return output_dir /
-         fmt::format("cost-{}-{}-batch{}", options.models.front(), options.form, options.batch_sizes.front());
+  std::string engines;
+  if (options.engines.size() < optimizer_names().size()) {
+    for (const auto& engine : options.engines) engines += "-" + engine.name;
+  }
+  const auto threads = options.threads > 0 ? fmt::format("-{}threads", options.threads) : "";
+  return output_dir / fmt::format(
+                          "cost-{}-{}-batch{}{}{}", options.models.front(), options.form, options.batch_sizes.front(),
+                          threads, engines);
 }
 
 std::optional<CostReport> finished_cost_report(const CostOptions& options, const std::filesystem::path& output_dir) {

@@ -22,6 +22,8 @@ constexpr double kStartSeconds = 2;  // of a process, with its data
 constexpr int64_t kFewImages = 8;    // the first look; slow networks are timed with no more
 constexpr double kShortEnough = 1;   // seconds of a step that is worth timing whole
 constexpr int kTimedSteps = 5;
+constexpr int kTimedTests = 3;
+constexpr int64_t kLongestCycle = 16;
 
 /// Seconds for an image: in training and in testing.
 struct ImageTimes {
@@ -78,16 +80,24 @@ ImageTimes time_images(RunParts& parts, Settings settings) {
     batch = few_images(*parts.data.train, settings, images);
     timed_step(batch);
   }
-  std::vector<double> steps;
-  for (int i = 0; i < kTimedSteps && !interrupted(); ++i) steps.push_back(timed_step(batch));
+  // Medians, since on a machine with other work single steps stall; one for each step between two refreshes.
+  const auto cycle = std::min<int64_t>(settings.refresh_every.value_or(1), kLongestCycle);
+  std::vector<std::vector<double>> steps(static_cast<size_t>(cycle));
+  for (int64_t i = 0; i < kTimedSteps * cycle && !interrupted(); ++i) {
+    steps[static_cast<size_t>(i % cycle)].push_back(timed_step(batch));
+  }
+  if (interrupted()) return {};
   ImageTimes times;
-  // The median: on a machine with other work single steps stall.
-  times.train = median(std::move(steps)) / static_cast<double>(images);
+  for (auto& of_phase : steps) times.train += median(std::move(of_phase)) / static_cast<double>(cycle * images);
   const at::NoGradGuard no_gradients;
   parts.model->eval();
-  const auto begin = seconds_now();
-  static_cast<void>(parts.model->forward(batch.images).sum().item<double>());
-  times.test = (seconds_now() - begin) / static_cast<double>(images);
+  std::vector<double> tests;
+  for (int i = 0; i <= kTimedTests; ++i) {
+    const auto begin = seconds_now();
+    static_cast<void>(parts.model->forward(batch.images).sum().item<double>());
+    if (i > 0) tests.push_back(seconds_now() - begin);  // the first warms up
+  }
+  times.test = median(std::move(tests)) / static_cast<double>(images);
   return times;
 }
 

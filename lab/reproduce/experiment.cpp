@@ -124,6 +124,43 @@ ScaleSettings scale_of(
   return result;
 }
 
+/// What an axis varies the desk may not set for all: the cells would be the same. [desk.axis] is for that.
+void check_desk(const Experiment& experiment) {
+  std::vector<const Layer*> layers{&experiment.desk.recipe.run};
+  for (const auto& [optimizer, layer] : experiment.desk.recipe.optimizers) layers.push_back(&layer);
+  for (const auto& axis : experiment.axes) {
+    for (const auto& value : axis.values) {
+      std::vector<const Layer*> varied{&value.recipe.run};
+      for (const auto& [optimizer, layer] : value.recipe.optimizers) varied.push_back(&layer);
+      for (const auto* keys : varied) {
+        for (const auto& [key, given] : *keys) {
+          for (const auto* layer : layers) {
+            const auto found = layer->find(key);
+            if (found == layer->end()) continue;
+            fail(
+                "{}: {} is varied by the axis {}; say in [desk.axis.{}] what stands for its values",
+                found->second.where, key, axis.name, axis.name);
+          }
+        }
+      }
+    }
+  }
+}
+
+/// A measurement of cost is of one network, for time and memory of several optimizers.
+void check_cost_axes(const Experiment& experiment, const std::string& where) {
+  if (experiment.kind != ExperimentKind::Cost) return;
+  for (const auto& axis : experiment.axes) {
+    if (axis.name != kQuantityAxis && axis.name != "opt") {
+      fail("{}: axis {}: an experiment of cost has the axes {} and opt", where, axis.name, kQuantityAxis);
+    }
+    if (axis.name == "opt") continue;
+    for (const auto& value : axis.values) {
+      check_name(fmt::format("{} ({})", kQuantityAxis, where), value.name, {"time", "memory"});
+    }
+  }
+}
+
 void check_figures(const Experiment& experiment, const std::string& where) {
   for (const auto& [cell, figure] : experiment.figures) {
     for (size_t i = 0; i < cell.size(); ++i) {
@@ -180,6 +217,8 @@ Experiment parse_experiment(
   experiment.axis(experiment.ranked);
   if (const auto* node = root.get("full")) experiment.full = scale_of(*node, "full", experiment, where);
   if (const auto* node = root.get("desk")) experiment.desk = scale_of(*node, "desk", experiment, where);
+  check_desk(experiment);
+  check_cost_axes(experiment, where);
   if (!figures.empty()) {
     experiment.figures = parse_paper_figures(figures, experiment.axis_names(), "the paper's figures of " + where);
     check_figures(experiment, where);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace sgdph::lab {
 namespace {
@@ -34,6 +35,44 @@ void write_result(const ExperimentResult& result, const ReproduceOptions& option
   write(".csv", render(result, TableFormat::Csv));
   write(".json", render(result, TableFormat::Json));
   if (!measures_cost(options)) write("-curves.csv", curves_csv(result));
+}
+
+/// The seeds of the selection, and those that any run in the folder has.
+std::vector<int64_t> seeds_in_folder(const ReproduceOptions& options) {
+  const auto planned = seeds_of(options.experiment, options.selection);
+  std::set<int64_t> seeds(planned.begin(), planned.end());
+  static const std::string kMark = "-seed";
+  for (const auto& entry : fs::directory_iterator(options.output_dir)) {
+    const auto name = entry.path().filename().string();
+    const auto mark = name.rfind(kMark);
+    if (mark == std::string::npos || !entry.is_directory()) continue;
+    const auto number = name.substr(mark + kMark.size());
+    if (number.empty() || number.size() > 18 || number.find_first_not_of("0123456789") != std::string::npos) continue;
+    seeds.insert(std::stoll(number));
+  }
+  return {seeds.begin(), seeds.end()};
+}
+
+/// All that is known of the experiment at this scale, so that a part of the grid does not replace the result of a
+/// larger one: cells that were selected or have a record.
+ExperimentResult whole_result(const ReproduceOptions& options) {
+  auto whole = options;
+  whole.selection.only.clear();
+  if (measures_cost(options)) {
+    const auto cost = cost_options_of(whole.experiment, whole.selection);
+    return result_of(finished_cost_report(cost, whole.output_dir) ? whole : options);
+  }
+  whole.selection.seeds = seeds_in_folder(options);
+  auto result = result_of(whole);
+  std::set<std::vector<std::string>> selected;
+  for (const auto& cell : cells_of(options.experiment, options.selection)) selected.insert(cell.values);
+  auto& cells = result.cells;
+  const auto unknown = [&](const CellResult& cell) {
+    return cell.folders.empty() && selected.count(cell.cell.values) == 0;
+  };
+  cells.erase(std::remove_if(cells.begin(), cells.end(), unknown), cells.end());
+  compare_with_paper(result);
+  return result;
 }
 
 int measure(const ReproduceOptions& options) {
@@ -98,10 +137,15 @@ int run_experiment(const ReproduceOptions& options, const ReproducePlan& plan) {
   if (measures_cost(options)) {
     code = measure(options);
   } else {
-    code = run_study(plan.runs, options.output_dir, [&] { return progress_text(plan.runs); });
+    try {
+      code = run_study(plan.runs, options.output_dir, [&] { return progress_text(plan.runs); });
+    } catch (const UserError&) {
+      write_result(whole_result(options), options);
+      throw;
+    }
     if (code == 0 && !plan.obstacles.empty()) code = 1;
   }
-  write_result(result_of(options), options);
+  write_result(whole_result(options), options);
   return code;
 }
 

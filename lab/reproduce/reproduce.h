@@ -31,8 +31,8 @@ ReproducePlan plan_experiment(const ReproduceOptions& options, bool only_look);
 std::string plan_text(const ReproduceOptions& options, const ReproducePlan& plan);
 
 /// Runs what is not over yet, and writes NAME.txt, .md, .csv, .json and -curves.csv to the folder, also when
-/// interrupted. Returns the exit code: 0; 1 if a run failed other than by diverging or has an obstacle; that of an
-/// interruption.
+/// interrupted: of the selection, and of what earlier calls have run of the grid. Returns the exit code: 0; 1 if a run
+/// failed other than by diverging or has an obstacle; that of an interruption.
 int run_experiment(const ReproduceOptions& options, const ReproducePlan& plan);
 
 /// From the records as they are.

@@ -52,7 +52,6 @@ CellResult collect_cell(
   for (const auto seed : seeds) {
     const auto run = run_of(cell, seed, output_dir);
     ++result.planned;
-    result.folders.push_back(run.folder.string());
     std::optional<RunRecord> record;
     try {
       check_run_folder(run, false);
@@ -61,13 +60,18 @@ CellResult collect_cell(
       notes.push_back(fmt::format("{}: left out: {}", run.name, error.what()));
     }
     if (!record) continue;
+    result.folders.push_back(run.folder.string());
     const auto version = record->header.value("version", std::string("unknown"));
     if (version != sgdph_version()) notes.push_back(fmt::format("{}: made by version {}", run.name, version));
     add_curve(result, counts, *record);
     result.diverged += record->status == "diverged" ? 1 : 0;
-    // More epochs than planned are another experiment's.
-    if (record->status == "finished" && static_cast<int64_t>(record->epochs.size()) == cell.settings.epochs) {
+    if (record->status != "finished") continue;
+    // A run that was continued by hand is another experiment's.
+    if (static_cast<int64_t>(record->epochs.size()) == cell.settings.epochs) {
       figures.push_back(record->top1);
+    } else {
+      notes.push_back(fmt::format(
+          "{}: left out: it has {} epochs, planned are {}", run.name, record->epochs.size(), cell.settings.epochs));
     }
   }
   for (size_t i = 0; i < counts.size(); ++i) result.curve[i] /= static_cast<double>(counts[i]);
@@ -75,42 +79,38 @@ CellResult collect_cell(
   return result;
 }
 
+/// Ranks of the cells by a figure; returns the labels of the first.
+std::string rank_cells(
+    const ExperimentResult& result, std::vector<CellResult>& cells, const std::vector<size_t>& members,
+    const std::vector<double>& figures, size_t CellResult::*rank) {
+  const auto ranks = ranks_of(figures, !lower_is_better(result.experiment));
+  std::string best;
+  for (size_t k = 0; k < members.size(); ++k) {
+    cells[members[k]].*rank = ranks[k];
+    if (ranks[k] == 1) best += (best.empty() ? "" : ", ") + ranked_label(result.experiment, cells[members[k]].cell);
+  }
+  return best;
+}
+
+/// Where the paper has figures, over the cells that have both, so that the ranks can be compared.
 void rank_group(const ExperimentResult& result, GroupResult& group, std::vector<CellResult>& cells) {
-  const bool highest_first = !lower_is_better(result.experiment);
-  std::vector<size_t> measured;
-  std::vector<size_t> published;
-  std::vector<double> both_ours;
-  std::vector<double> both_paper;
-  const auto values = [&](const std::vector<size_t>& members, bool ours) {
-    std::vector<double> list;
-    for (const auto i : members) list.push_back(ours ? cells[i].ours.mean : *cells[i].paper->value);
-    return list;
-  };
+  const auto has_paper = [&](size_t i) { return cells[i].paper && cells[i].paper->value; };
+  const bool published = std::any_of(group.cells.begin(), group.cells.end(), has_paper);
+  std::vector<size_t> members;
+  std::vector<double> ours;
+  std::vector<double> paper;
   for (const auto i : group.cells) {
-    const bool has_ours = cells[i].ours.count > 0;
-    const bool has_paper = cells[i].paper && cells[i].paper->value;
-    if (has_ours) measured.push_back(i);
-    if (has_paper) published.push_back(i);
-    if (!has_ours || !has_paper) continue;
-    both_ours.push_back(cells[i].ours.mean);
-    both_paper.push_back(*cells[i].paper->value);
+    group.diverged += cells[i].ours.count == 0 && cells[i].diverged > 0 ? 1 : 0;
+    if (cells[i].ours.count == 0 || (published && !has_paper(i))) continue;
+    members.push_back(i);
+    ours.push_back(cells[i].ours.mean);
+    if (published) paper.push_back(*cells[i].paper->value);
   }
-  const auto ours = ranks_of(values(measured, true), highest_first);
-  const auto paper = ranks_of(values(published, false), highest_first);
-  for (size_t k = 0; k < measured.size(); ++k) {
-    cells[measured[k]].rank = ours[k];
-    if (ours[k] == 1) {
-      group.best += (group.best.empty() ? "" : ", ") + ranked_label(result.experiment, cells[measured[k]].cell);
-    }
-  }
-  for (size_t k = 0; k < published.size(); ++k) {
-    cells[published[k]].paper_rank = paper[k];
-    if (paper[k] == 1) {
-      group.paper_best +=
-          (group.paper_best.empty() ? "" : ", ") + ranked_label(result.experiment, cells[published[k]].cell);
-    }
-  }
-  group.agreement = rank_agreement(both_ours, both_paper);
+  group.ranked = members.size();
+  group.best = rank_cells(result, cells, members, ours, &CellResult::rank);
+  if (!published) return;
+  group.paper_best = rank_cells(result, cells, members, paper, &CellResult::paper_rank);
+  group.agreement = rank_agreement(ours, paper);
 }
 
 }  // namespace

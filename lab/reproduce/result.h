@@ -19,10 +19,10 @@ struct CellResult {
   size_t planned = 0;
   size_t diverged = 0;
   std::optional<PaperFigure> paper;
-  size_t rank = 0;  ///< in its group, from 1; 0 if there is no figure
+  size_t rank = 0;  ///< among those of its group that are ranked, from 1; 0 if it is not
   size_t paper_rank = 0;
-  std::vector<double> curve;  ///< test accuracy after each epoch, mean of the runs that reached it
-  std::vector<std::string> folders;
+  std::vector<double> curve;         ///< test accuracy after each epoch, mean of the runs that reached it
+  std::vector<std::string> folders;  ///< of the runs whose records are here
 
   std::optional<double> difference() const;
 };
@@ -31,6 +31,8 @@ struct CellResult {
 struct GroupResult {
   std::string label;  ///< "cifar100, resnet18"; empty if there is one group
   std::vector<size_t> cells;
+  size_t ranked = 0;    ///< cells with a figure, and one of the paper where it has any
+  size_t diverged = 0;  ///< cells of which no run came to an end
   RankAgreement agreement;
   std::string best;  ///< labels; empty if there is no figure
   std::string paper_best;

@@ -65,22 +65,33 @@ Table group_table(const ExperimentResult& result, const GroupResult& group, bool
   return table;
 }
 
+/// How many take part in a ranking, unless all do.
+std::string ranked_part(const GroupResult& group) {
+  if (group.ranked == group.cells.size()) return "";
+  auto text = fmt::format("; {} of {} ranked", group.ranked, group.cells.size());
+  return group.diverged == 0 ? text : fmt::format("{}, {} diverged", text, group.diverged);
+}
+
 std::string verdict(const ExperimentResult& result, const GroupResult& group) {
-  if (result.experiment.figures.empty()) return group.best.empty() ? "" : fmt::format("best is {}", group.best);
+  if (result.experiment.figures.empty()) {
+    return group.best.empty() ? "no run is finished" : fmt::format("best is {}{}", group.best, ranked_part(group));
+  }
   auto text = group.agreement.words();
   if (group.agreement.pairs > 0) text += fmt::format(" (Kendall's tau {:.2f})", group.agreement.tau);
   if (!group.best.empty() && !group.paper_best.empty()) {
     text += group.best == group.paper_best ? fmt::format("; {} is best in both", group.best)
                                            : fmt::format("; best is {}, in the paper {}", group.best, group.paper_best);
   }
-  return text;
+  return text + ranked_part(group);
 }
 
-/// The cells' notes of the paper, each once.
-std::vector<std::string> paper_notes(const ExperimentResult& result) {
-  std::vector<std::string> notes;
+/// Of the records, and of the paper's figures.
+std::vector<std::string> notes_of(const ExperimentResult& result) {
+  auto notes = result.notes;
   for (const auto& cell : result.cells) {
-    if (cell.paper && !cell.paper->note.empty()) notes.push_back(cell.cell.label + ": " + cell.paper->note);
+    if (cell.paper && !cell.paper->note.empty()) {
+      notes.push_back(fmt::format("the paper's figure, {}: {}", cell.cell.label, cell.paper->note));
+    }
   }
   return notes;
 }
@@ -102,9 +113,7 @@ std::string readable_text(const ExperimentResult& result, bool markdown) {
     text += markdown ? markdown_table(table) : text_table(table);
     text += fmt::format("{}{}\n", markdown ? "\n" : "", verdict(result, group));
   }
-  std::vector<std::string> notes = result.notes;
-  const auto paper = paper_notes(result);
-  for (const auto& note : paper) notes.push_back("the paper's figure, " + note);
+  const auto notes = notes_of(result);
   if (!notes.empty()) text += fmt::format("\n{}{}\n", markdown ? "- " : "", fmt::join(notes, markdown ? "\n- " : "\n"));
   return text;
 }
@@ -142,6 +151,15 @@ nlohmann::json or_null(const std::optional<double>& value) {
   return value ? nlohmann::json(*value) : nlohmann::json();
 }
 
+/// What the cell is; where and how it is run is left to the records.
+nlohmann::json settings_json(Settings settings) {
+  auto json = to_json(settings);
+  for (const auto& field : fields_of(settings)) {
+    if (field.changeable && field.key != "epochs") json.erase(field.key);
+  }
+  return json;
+}
+
 nlohmann::json cell_json(const ExperimentResult& result, const CellResult& cell) {
   auto values = nlohmann::json::object();
   for (size_t i = 0; i < cell.cell.values.size(); ++i) values[result.experiment.axes[i].name] = cell.cell.values[i];
@@ -173,7 +191,7 @@ nlohmann::json cell_json(const ExperimentResult& result, const CellResult& cell)
       {"paper_rank", cell.paper_rank},
       {"curve", cell.curve},
       {"runs", runs},
-      {"settings", to_json(cell.cell.settings)}};
+      {"settings", settings_json(cell.cell.settings)}};
 }
 
 nlohmann::json whole_json(const ExperimentResult& result) {
@@ -189,7 +207,7 @@ nlohmann::json whole_json(const ExperimentResult& result) {
       {"version", sgdph_version()},
       {"reductions", result.reductions},
       {"why", result.scale == Scale::Desk ? experiment.desk.why : ""},
-      {"notes", result.notes}};
+      {"notes", notes_of(result)}};
   json["cells"] = nlohmann::json::array();
   for (const auto& cell : result.cells) json["cells"].push_back(cell_json(result, cell));
   json["groups"] = nlohmann::json::array();

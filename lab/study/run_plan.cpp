@@ -81,6 +81,12 @@ int run_study(
       table.skip(i);
       continue;
     }
+    if (RunFolder::in_use(run.folder)) {
+      table.begin(i);
+      table.end(i, "another process is working on it");
+      result = 1;
+      continue;
+    }
     const auto config = scratch / fmt::format("{}.toml", run.folder.filename().string());
     write_file_atomically(config, {to_toml(run.settings)});
     table.begin(i);

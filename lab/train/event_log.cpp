@@ -2,13 +2,26 @@
 
 #include "base/files.h"
 
+#include <algorithm>
 #include <chrono>
+#include <ctime>
+#include <iomanip>
+#include <sstream>
 
 namespace sgdph::lab {
 namespace {
 
 double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// Of a time stamp as the log has it, "2026-01-31T12:00:00Z".
+std::optional<double> seconds_since_epoch(const std::string& stamp) {
+  std::tm time{};
+  std::istringstream in(stamp);
+  in >> std::get_time(&time, "%Y-%m-%dT%H:%M:%SZ");
+  if (in.fail()) return std::nullopt;
+  return static_cast<double>(timegm(&time));
 }
 
 }  // namespace
@@ -21,15 +34,30 @@ EventLog::EventLog(std::filesystem::path folder) : folder_(std::move(folder)) {
   }
 }
 
+void EventLog::catch_up(const std::vector<nlohmann::json>& records) {
+  const auto now = wall_time();
+  auto time = now;
+  for (const auto& record : records) {
+    if (record.at("type") == "header") time = seconds_since_epoch(record.value("started", "")).value_or(now);
+    if (record.at("type") != "epoch") continue;
+    const auto& cost = record.at("cost");
+    time += cost.value("train_seconds", 0.) + cost.value("test_seconds", 0.);
+    write_at(std::min(time, now), record);
+  }
+}
+
 void EventLog::write(const nlohmann::json& record) {
+  write_at(wall_time(), record);
+}
+
+void EventLog::write_at(double time, const nlohmann::json& record) {
   if (record.at("type") != "epoch") return;
   const auto step = record.at("step").get<int64_t>();
   if (last_step_ && step <= *last_step_) return;
-  const auto now = wall_time();
-  if (!file_) file_.emplace(folder_, now);
+  if (!file_) file_.emplace(folder_, wall_time());
   const auto figure = [&](const char* key) { return record.at(key).get<double>(); };
   file_->append(
-      now, step,
+      time, step,
       {{"loss/train", figure("train_loss")},
        {"loss/test", figure("test_loss")},
        {"accuracy/train", figure("train_top1")},

@@ -68,6 +68,14 @@ void RunFolder::check_free(const fs::path& path) {
   }
 }
 
+bool RunFolder::in_use(const fs::path& path) {
+  const auto lock = ::open((path / ".lock").c_str(), O_RDONLY | O_CLOEXEC);
+  if (lock < 0) return false;
+  const bool taken = ::flock(lock, LOCK_EX | LOCK_NB) != 0;
+  ::close(lock);
+  return taken;
+}
+
 RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
   const auto file = path_ / ".lock";
   lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);

@@ -18,6 +18,8 @@ class RunFolder {
   /// Refuses a path that holds a run already or cannot be written to; makes nothing.
   static void check_free(const std::filesystem::path& path);
   static bool holds_run(const std::filesystem::path& path);
+  /// Whether another process is working on it.
+  static bool in_use(const std::filesystem::path& path);
 
   /// Makes the folder and writes the settings.
   static RunFolder create(const std::filesystem::path& path, const Settings& settings);

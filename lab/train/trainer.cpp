@@ -79,7 +79,7 @@ Trainer::Trainer(RunParts parts, RunFolder folder, Progress& progress)
   }
   if (parts_.settings.tensorboard) {
     events_ = std::make_unique<EventLog>(folder_.path());
-    for (const auto& record : log_.records()) events_->write(record);
+    events_->catch_up(log_.records());
   }
 }
 

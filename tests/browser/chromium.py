@@ -99,7 +99,7 @@ class Chromium:
         """Shows a file and waits until it is loaded and drawn."""
         self.errors, self.outside, self.loaded = [], [], False
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2 if phone else 1, mobile=phone)
-        self.call("Emulation.setEmulatedMedia",
+        self.call("Emulation.setEmulatedMedia", media="",
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.call("Page.navigate", url=path.resolve().as_uri())

@@ -74,8 +74,8 @@ class Report(support.CommandTest):
         self.assertEqual(results[7][2], "78.51 +- 0.20")
         self.assertEqual(results[7][3], f"{mean - 78.51:+.2f}")
         self.assertIn("pairs swapped (Kendall's tau", page.text)
-        for part in ("1.34x", "ended by signal 9", "layer3.bn1.weight", "1.13.1", "2026-01-31T12:00:00Z", "eigenvalues.largest",
-                     "The blocks are not diagonal."):
+        for part in ("1.34x", "ended by signal 9", "layer3.bn1.weight", "1.13.1", "2026-01-31T12:00:00Z", "row sum: same sign",
+                     "The blocks are not diagonal.", "not finite"):
             self.assertIn(part, page.text)
 
     def test_nothing_comes_from_outside(self):
@@ -85,7 +85,55 @@ class Report(support.CommandTest):
             for key in ("src", "href", "action", "data", "srcset"):
                 value = attributes.get(key) or "#"
                 self.assertTrue(value.startswith(("#", "data:")), (tag, value))
-        self.assertIn("default-src 'none'", text)
+        for part in ("default-src 'none'", "base-uri 'none'", "form-action 'none'"):
+            self.assertIn(part, text)
+
+    def test_settings_say_nothing_of_the_machine(self):
+        text = self.page(self.runs)
+        self.assertNotIn("/home/somebody", text)
+        settings = [row[0] for table in Page(text).tables if table[0][0] == "setting" for row in table[1:]]
+        for key in ("lr", "batch_size", "epochs"):
+            self.assertIn(key, settings)
+        for key in ("data_path", "workers", "threads", "seed"):
+            self.assertNotIn(key, settings)
+        done = self.succeed("report", self.runs, "--format", "markdown", "--output", self.folder / "page.md")
+        self.assertNotIn("/home/somebody", Path(done.stdout.strip()).read_text())
+
+    def test_it_shows_what_each_probe_holds(self):
+        tables = Page(self.page(self.runs / "inspect")).tables
+        table = [t for t in tables if "error, ones" in t[0]][0]
+        self.assertEqual(table[0][:5], ["block", "error, ones", "error, hadamard", "error, rademacher", "cosine, ones"])
+        self.assertEqual(table[1][:4], ["layer1.bn1.weight", "8.125", "0.4375", "2.125"])
+        self.assertEqual(table[5], ["layer5.bn1.weight"] + ["-"] * 9)
+        done = self.succeed("report", self.runs / "inspect", "--format", "markdown", "--output", self.folder / "page.md")
+        text = Path(done.stdout.strip()).read_text()
+        self.assertIn("### What each probe holds", text)
+        self.assertRegex(text, r"layer1\.bn1\.weight *\| *8\.125 *\| *0\.4375 *\| *2\.125 *\|")
+
+    def test_it_shows_a_real_inspection(self):
+        output = self.folder / "look"
+        self.succeed("inspect", "--data-path", self.data, "--width", "0.5", "-b", "16", "--threads", "1", "--blocks", "2",
+                     "--output-dir", output)
+        real = json.loads((output / "inspect.json").read_text())
+        sample = json.loads((self.runs / "inspect" / "inspect.json").read_text())
+        for part in (lambda r: r, lambda r: r["verdict"], lambda r: r["rows"][0], lambda r: r["rows"][0]["row_sum"],
+                     lambda r: r["rows"][0]["probes"][0], lambda r: r["rows"][0]["probes"][0]["estimate"]):
+            self.assertEqual(sorted(part(real)), sorted(part(sample)))
+        page = Page(self.page(output))
+        self.assertIn(real["verdict"]["text"], page.text)
+        self.assertEqual([tag for tag, _ in page.tags].count("img"), 1)
+        blocks = [t for t in page.tables if t[0][0] == "block" and "off diagonal" in t[0]][0]
+        probes = [t for t in page.tables if "error, ones" in t[0]][0]
+        done = self.succeed("report", output, "--format", "markdown", "--output", self.folder / "page.md")
+        markdown = Path(done.stdout.strip()).read_text()
+        for i, row in enumerate(real["rows"], 1):
+            self.assertEqual(blocks[i][0], row["block"])
+            self.assertEqual(blocks[i][blocks[0].index("off diagonal")], f"{row['off_diagonal']:.4g}")
+            for probe in row["probes"]:
+                for figure in ("error", "cosine"):
+                    shown = probes[i][probes[0].index(f"{figure}, {probe['probe']}")]
+                    self.assertEqual(shown, f"{probe['estimate'][figure]:.4g}")
+                    self.assertIn(shown, markdown)
 
     def test_the_curves_are_mean_and_deviation_over_seeds(self):
         text = self.page(self.runs / "main")
@@ -161,6 +209,8 @@ class Report(support.CommandTest):
         text = output.read_text()
         self.assertIn("| SGD-PH", text)
         self.assertIn("| 78.51 +- 0.20 |", text)
+        self.assertEqual([line for line in text.splitlines() if line.startswith("# ")], text.splitlines()[:1])
+        self.assertIn("## Cost of a step: ", text)
         links = re.findall(r"!\[.*?\]\(<(.*?)>\)", text)
         self.assertEqual(len(links), 4)
         for link in links:

@@ -1,6 +1,7 @@
 """sgdph reproduce, with a small experiment of its own and with those that come with it."""
 
 import csv
+import fcntl
 import json
 import os
 import signal
@@ -107,6 +108,12 @@ class Own(support.CommandTest):
     def test_a_part_of_the_grid(self):
         self.succeed(*self.words("--only", "opt=sgdm", "--only", "width=0.25"))
         self.assertEqual(len(self.logs()), 1)
+        # The files have what other parts gave before, also of other seeds.
+        done = self.succeed(*self.words("--only", "opt=sgd-ph", "--only", "width=0.25", "--seeds", "7"))
+        self.assertNotIn("SGDM", done.stdout)
+        cells = json.loads((self.out / "mine.json").read_text())["cells"]
+        self.assertEqual([(c["values"]["opt"], c["ours"]["n"], c["planned"]) for c in cells],
+                         [("sgdm", 1, 2), ("sgd-ph", 1, 2)])
         self.refuse(*self.words("--only", "opt=sgd"), says=["opt of mine", "did you mean"])
         self.refuse(*self.words("--only", "opts=sgdm"), says=["opts", "did you mean 'opt'?"])
         self.refuse(*self.words("--only", "opt"), says=["--only"])
@@ -205,6 +212,18 @@ class Own(support.CommandTest):
         for folder in folders:
             self.assert_same_run(folder, self.folder / "calm" / folder.name)
 
+    def test_a_run_that_another_process_works_on_is_left_to_it(self):
+        self.succeed(*self.words("--only", "opt=sgdm", "--only", "width=0.25"))
+        (log,) = self.logs()
+        lines = log.read_bytes().splitlines(keepends=True)
+        log.write_bytes(b"".join(lines[:-1]))  # not finished
+        with open(log.parent / ".lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            done = self.run_sgdph(*self.words("--only", "width=0.25"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("another process is working on it", done.stderr)
+        self.assertEqual(len(self.logs()), 2)
+
     def test_event_files_come_with_every_run_on_request(self):
         self.succeed(*self.words("--only", "width=0.25", "--tensorboard"))
         self.assertEqual(len(list(self.out.glob("*/events.out.tfevents.*"))), 2)
@@ -218,14 +237,14 @@ class Own(support.CommandTest):
 class Cost(support.CommandTest):
     def test_it_is_measured_once_and_set_beside_the_papers(self):
         (self.folder / "paper").mkdir()
-        (self.folder / "paper" / "small.csv").write_text(
+        (self.folder / "paper" / "cost.csv").write_text(
             "quantity,opt,value,std,table,section,note\ntime,sgdm,1,,text,4,by definition\ntime,sgd-ph,2.22,,text,4,\n"
             "memory,sgdm,1,,text,4,by definition\nmemory,sgd-ph,1.23,,text,4,\n")
-        (self.folder / "small.toml").write_text(
+        (self.folder / "cost.toml").write_text(
             'title = "T"\nkind = "cost"\nranked = "opt"\n[[axis]]\nname = "quantity"\nvalues = ["time", "memory"]\n'
             '[[axis]]\nname = "opt"\nvalues = ["sgdm", "sgd-ph"]\n[full.run]\ndataset = "fashion-mnist"\n'
             "[desk]\nseconds = 1\n[desk.run]\nmodel = \"resnet8\"\nbatch_size = 4\n")
-        words = ["reproduce", "small.toml", "--threads", "1", "--output-dir", "out", "--format", "json"]
+        words = ["reproduce", "cost.toml", "--threads", "1", "--output-dir", "out", "--format", "json"]
         self.assertIn("memory of each optimizer", self.succeed(*words, "--dry-run").stdout)
         result = json.loads(self.succeed(*words).stdout)
         cells = {(c["values"]["quantity"], c["values"]["opt"]): c for c in result["cells"]}
@@ -237,6 +256,10 @@ class Cost(support.CommandTest):
         before = report.stat().st_mtime_ns
         self.assertEqual(json.loads(self.succeed(*words).stdout), result)
         self.assertEqual(report.stat().st_mtime_ns, before)
+        self.succeed("report", "out", "--format", "markdown")
+        text = (self.folder / "out" / "report.md").read_text()
+        self.assertIn("2.22x", text)
+        self.assertNotIn("Left out", text)
         report.write_text(report.read_text()[:100])
         self.refuse(*words, says=["cost.json", "move it away"])
         self.refuse(*words, "--seeds", "2", says=["--seeds"])

@@ -1,6 +1,8 @@
 """The event files of --tensorboard, decoded with protobuf and TensorFlow's message definitions."""
 
+import json
 import struct
+import time
 import unittest
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -71,7 +73,7 @@ def points(folder):
         first, *rest = events(path)
         assert first.file_version == "brain.Event:2", first
         for event in rest:
-            assert event.wall_time >= first.wall_time > 1.5e9, event
+            assert 1.5e9 < event.wall_time <= time.time(), event
             found.append((event.step, {value.tag: value.simple_value for value in event.summary.value}))
     return found
 
@@ -116,8 +118,18 @@ class TensorBoard(support.CommandTest):
     def test_turned_on_late_it_has_the_epochs_before_too(self):
         output = self.folder / "run"
         self.succeed(*self.small("sgdm", 2, output, "--lr-scheduler", "constant"))
+        log = [json.dumps(r) for r in support.records(output)]
+        header = json.loads(log[0])
+        header["started"] = "2026-01-31T12:00:00Z"
+        (output / "log.jsonl").write_text("\n".join([json.dumps(header), *log[1:], ""]))
         self.succeed("train", "--resume", output, "--epochs", "3", "--tensorboard")
         self.check_points(output)
+        # At the times of the run, not of today.
+        (file,) = output.glob("events*")
+        times = [event.wall_time for event in events(file)[1:]]
+        self.assertLess(times[1], 1769860800 + 1000)
+        self.assertEqual(times, sorted(times))
+        self.assertGreater(times[2], time.time() - 1000)
 
     def test_a_file_cut_off_by_a_crash_loses_no_point(self):
         output = self.folder / "run"

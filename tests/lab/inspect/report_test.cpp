@@ -103,6 +103,27 @@ TEST(Verdict, SaysWhatTheFiguresShowAndNoMore) {
   EXPECT_NE(to_text(neither).find("first-order: fc.bias."), std::string::npos);
 }
 
+TEST(Verdict, OfSomeRowsSaysThatItIsOfTheseRows) {
+  const auto rows = coupled().rows.index_select(0, torch::tensor({0, 2}));
+  const auto part = block_of("bn1.weight", rows, {0, 2});
+  const auto text = to_text(report_of({part}).verdict);
+  EXPECT_NE(text.find("the Frobenius norm of its diagonal, of the rows measured."), std::string::npos) << text;
+  EXPECT_NE(text.find("of a block's measured channels"), std::string::npos) << text;
+  const auto diagonal = block_of("bn2.weight", torch::tensor({{2., 0.01, 0.}}), {0});
+  const auto holds = to_text(report_of({diagonal, block_of("bn3.weight", torch::eye(2))}).verdict);
+  EXPECT_NE(holds.find("of the rows measured of 2 blocks."), std::string::npos) << holds;
+  EXPECT_EQ(to_text(report_of({coupled()}).verdict).find("measured"), std::string::npos);
+}
+
+TEST(InspectReport, ARemarkNamesShiftInvarianceAndTheRowsMeasured) {
+  auto part = block_of("fc.bias", torch::tensor({{1., -1.}}), {0});
+  part.shift_invariant = true;
+  EXPECT_NE(render(report_of({part}), TableFormat::Text).find("shift-invariant, 1 rows"), std::string::npos);
+  auto whole = block_of("fc.bias", torch::tensor({{1., -1.}, {-1., 1.}}));
+  whole.shift_invariant = true;
+  EXPECT_EQ(render(report_of({whole}), TableFormat::Text).find("shift-invariant,"), std::string::npos);
+}
+
 TEST(InspectReport, IsWrittenInEveryFormat) {
   const auto report = report_of({coupled(), block_of("zero", torch::zeros({2, 2}))});
   for (const auto format : {TableFormat::Text, TableFormat::Markdown}) {
@@ -154,6 +175,21 @@ TEST(BlockPicture, OfZeroOneOrManyChannelsIsWellFormed) {
   const BlockView view(many, block_row(many, {}));
   EXPECT_EQ(view.channels.size(), 64U);
   EXPECT_NE(block_picture(view, "here").find("64 of 200 channels drawn"), std::string::npos);
+}
+
+TEST(BlockPicture, OfABlockThatIsNotFiniteSaysSoAndDrawsNothing) {
+  auto hessian = block_of("lost", torch::tensor({{static_cast<double>(NAN), 1.}, {1., 2.}}));
+  hessian.shift_invariant = true;
+  const BlockView view(hessian, block_row(hessian, {}));
+  const auto svg = block_picture(view, "here");
+  expect_well_formed(svg);
+  EXPECT_NE(svg.find(">not drawn: not finite<"), std::string::npos) << svg;
+  for (const auto* part : {"<path", "the largest", "the diagonal is zero", "channels drawn"}) {
+    EXPECT_EQ(svg.find(part), std::string::npos) << part;
+  }
+  const auto zero = block_of("zero", torch::zeros({2, 2}));
+  EXPECT_EQ(typical_view({view, BlockView(zero, block_row(zero, {}))}), 1U);
+  EXPECT_EQ(typical_view({view}), 0U);
 }
 
 TEST(BlockPicture, IsOfTheBlockWithTheMedianRatio) {

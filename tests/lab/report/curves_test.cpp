@@ -46,6 +46,40 @@ TEST(Curves, AreThinnedToSoManyPointsWithBothEnds) {
   }
 }
 
+/// A run of epochs of so many seconds; a negative one was not logged.
+void write_timed(const std::filesystem::path& folder, const std::vector<double>& seconds) {
+  std::filesystem::create_directories(folder);
+  std::vector<nlohmann::json> records;
+  records.push_back({{"type", "header"}, {"settings", {{"dataset", "d"}, {"model", "m"}, {"opt", "sgdm"}}}});
+  for (const auto epoch : seconds) {
+    records.push_back({{"type", "epoch"}, {"test_top1", 50}});
+    if (epoch >= 0) records.back()["cost"] = {{"train_seconds", epoch}};
+  }
+  RunLog(folder / "log.jsonl").start(std::move(records));
+}
+
+TEST(Curves, TimeDoesNotRunBackwardsWhereASlowRunEnds) {
+  const TempFolder folder;
+  write_timed(folder / "slow", {100, 100});
+  write_timed(folder / "fast", {10, 10, 10, 10});
+  const auto found = collect({folder.path()});
+  EXPECT_EQ(make_curves(pointers(found), 10).seconds, (std::vector<double>{55, 110, 120, 130}));
+  // Epochs that are not drawn count as well.
+  EXPECT_EQ(make_curves(pointers(found), 2).seconds, (std::vector<double>{55, 130}));
+}
+
+TEST(Curves, ARunWithoutTimesCountsAndLeavesTheTimesOfOthersAlone) {
+  const TempFolder folder;
+  write_timed(folder / "a", {10, 10, -1});
+  write_timed(folder / "b", {-1, 20, -1});
+  const auto found = collect({folder.path()});
+  const auto curves = make_curves(pointers(found), 10);
+  EXPECT_EQ(curves.counts, (std::vector<size_t>{2, 2, 2}));
+  EXPECT_EQ(curves.seconds[0], 10);
+  EXPECT_EQ(curves.seconds[1], 25);
+  EXPECT_TRUE(std::isnan(curves.seconds[2]));
+}
+
 TEST(Curves, HaveAGapWhereAFigureIsMissing) {
   const TempFolder folder;
   std::filesystem::create_directories(folder / "a");

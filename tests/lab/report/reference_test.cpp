@@ -14,11 +14,12 @@ using test::error_of;
 using test::TempFolder;
 using test::write_run;
 
-TEST(References, ComeBackFromTheirFile) {
+TEST(References, AreReadFromTheirFile) {
   const TempFolder folder;
-  write_references(
-      {{"paper", 77.5, 0.25, {folder / "a", folder / "b"}}, {"paper", 70, std::nullopt, {folder / "c"}}},
-      folder.path());
+  write_file_atomically(
+      folder / kReferenceFile,
+      {R"({"figures": [{"source": "paper", "value": 77.5, "deviation": 0.25, "runs": ["a", "b"]},)",
+       R"({"source": "paper", "value": 70, "runs": ["c"]}]})"});
   const auto figures = read_references(folder / kReferenceFile);
   ASSERT_EQ(figures.size(), 2U);
   EXPECT_EQ(figures[0].source, "paper");
@@ -38,10 +39,12 @@ TEST(References, OfAnotherKindAreNamed) {
 
 TEST(References, StandBesideTheirRunsWithTheDifference) {
   const TempFolder folder;
-  const auto sgdm = write_run(folder / "sgdm", "sgdm", 1, 70);
-  const auto ours = write_run(folder / "ph", "sgd-ph", 1, 72);
+  write_run(folder / "sgdm", "sgdm", 1, 70);
+  write_run(folder / "ph", "sgd-ph", 1, 72);
   write_run(folder / "adam", "adam", 1, 60);
-  write_references({{"paper", 75, std::nullopt, {sgdm}}, {"paper", 74, 0.5, {ours}}}, folder.path());
+  write_file_atomically(
+      folder / kReferenceFile, {R"({"figures": [{"source": "paper", "value": 75, "runs": ["sgdm"]},)",
+                                R"({"source": "paper", "value": 74, "deviation": 0.5, "runs": ["ph"]}]})"});
   auto found = collect({folder.path()});
   const auto tasks = make_tasks(found);
   ASSERT_EQ(tasks.size(), 1U);

@@ -58,7 +58,7 @@ TEST(Tasks, OfAnExperimentAreItsTablesAndOtherRunsComeAfter) {
   write_run(folder / "c", "sgdm", 1, 60);
   write_run(folder / "d", "sgdm", 2, 50);
   const auto cell = [](const char* row, const std::vector<std::string>& runs, const nlohmann::json& paper) {
-    return nlohmann::json{{"row", row}, {"runs", runs}, {"paper", paper}};
+    return nlohmann::json{{"row", row}, {"runs", runs}, {"paper", paper}, {"ours", nullptr}};
   };
   const nlohmann::json paper{{"value", 77.5}, {"std", nullptr}};
   nlohmann::json experiment{
@@ -69,7 +69,9 @@ TEST(Tasks, OfAnExperimentAreItsTablesAndOtherRunsComeAfter) {
       {"quantity", "test accuracy %"},
       {"reductions", {"epochs 8 -> 4"}},
       {"why", "Small."},
-      {"groups", {{{"label", "first"}, {"cells", {2, 0}}}, {{"label", "second"}, {"cells", {1}}}}},
+      {"notes", {"one run"}},
+      {"groups",
+       {{{"label", "first"}, {"cells", {2, 0}}, {"words", ""}}, {{"label", "second"}, {"cells", {1}}, {"words", ""}}}},
       {"cells",
        {cell("Ours", {"a", "b", "gone"}, paper), cell("None yet", {"gone"}, paper), cell("<Rival>", {"c"}, nullptr)}}};
   write_file_atomically(folder / "mine.json", {experiment.dump()});
@@ -78,7 +80,7 @@ TEST(Tasks, OfAnExperimentAreItsTablesAndOtherRunsComeAfter) {
   const auto tasks = make_tasks(found);
   ASSERT_EQ(tasks.size(), 2U);  // the second table has no run yet
   EXPECT_EQ(tasks[0].title, "Mine - first");
-  EXPECT_EQ(tasks[0].note, "Table 9, desk scale. Reductions: epochs 8 -> 4. Small.");
+  EXPECT_EQ(tasks[0].note, "Table 9, desk scale. Reductions: epochs 8 -> 4. Small. Notes: one run.");
   EXPECT_EQ(labels_of(tasks[0]), (std::vector<std::string>{"<Rival>", "Ours"}));
   EXPECT_EQ(tasks[0].series[1].runs.size(), 2U);
   EXPECT_DOUBLE_EQ(tasks[0].series[1].reference.value().value, 77.5);

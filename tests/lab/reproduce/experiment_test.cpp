@@ -56,6 +56,12 @@ TEST(Experiment, MistakesAreNamedWithTheirLine) {
   EXPECT_TRUE(contains(error_with(std::string(kSmall) + "[desk.axis.model]\na = {}\n"), "unknown axis of x 'model'"));
   EXPECT_TRUE(contains(error_with(std::string(kSmall) + "[desk.axis.opt]\nadam = {}\n"), "adam"));
   EXPECT_TRUE(contains(error_with("title = ["), "x.toml:1"));
+  EXPECT_TRUE(contains(
+      error_with("[[axis]]\nname = 'epochs'\nvalues = [1, 2]\n[desk.run]\nepochs = 3\n"),
+      "x.toml:5: epochs is varied by the axis epochs"));
+  EXPECT_TRUE(
+      contains(error_with("kind = 'cost'\n[[axis]]\nname = 'quantity'\nvalues = ['tiem']\n"), "did you mean 'time'?"));
+  EXPECT_TRUE(contains(error_with("kind = 'cost'\n[[axis]]\nname = 'model'\nvalues = ['vgg11']\n"), "axis model"));
   const std::string named = "[[axis]]\nname = 'rate'\n[[axis.value]]\nname = 'low'\n";
   EXPECT_TRUE(contains(error_with(named + "optimizer = { sgdn = { lr = 1.0 } }\n"), "sgdn"));
   EXPECT_TRUE(contains(error_with(named + "optimizer = { sgdm = { lr_so = 1.0 } }\n"), "lr_so is not a setting"));

@@ -106,6 +106,45 @@ TEST_F(ResultTest, WhatIsNotFinishedIsLeftOutAndSaid) {
   EXPECT_TRUE(contains(render(found, TableFormat::Text), "diverged"));
 }
 
+TEST_F(ResultTest, RanksAreOverTheRowsThatBothHave) {
+  write(3, 1, 50);
+  write(4, 1, 60);  // the paper has none
+  write(5, 1, 40);
+  write(0, 1, 70);
+  write(1, 1, 90, "diverged", 1);
+  const auto found = result();
+  EXPECT_EQ(found.cells[4].rank, 0U);
+  EXPECT_EQ(found.cells[3].rank, 1U);
+  EXPECT_EQ(found.cells[5].rank, 2U);
+  EXPECT_EQ(found.cells[5].paper_rank, 1U);
+  const auto text = render(found, TableFormat::Text);
+  EXPECT_TRUE(contains(text, "best is SGDM, in the paper SGD-PH; 2 of 3 ranked")) << text;
+  EXPECT_TRUE(contains(text, "1 of 3 ranked, 1 diverged")) << text;
+}
+
+TEST_F(ResultTest, ARunThatWasContinuedBeyondThePlanIsLeftOutAndNamed) {
+  write(0, 1, 50, "finished", 3);
+  const auto found = result();
+  EXPECT_EQ(found.cells[0].ours.count, 0U);
+  ASSERT_EQ(found.notes.size(), 1U);
+  EXPECT_TRUE(contains(found.notes[0], "it has 3 epochs, planned are 2")) << found.notes[0];
+}
+
+TEST_F(ResultTest, WithoutFiguresOfThePaperItsColumnsAreNotThere) {
+  experiment_.figures.clear();
+  experiment_.paper.clear();
+  write(0, 1, 50);
+  write(2, 1, 60);
+  const auto text = render(result(), TableFormat::Text);
+  EXPECT_FALSE(contains(text, "paper")) << text;
+  EXPECT_TRUE(contains(text, "best is SGD-PH; 2 of 3 ranked")) << text;
+}
+
+TEST_F(ResultTest, WhereTheDataLiesIsNotSaid) {
+  selection_.data_paths = {{"fashion-mnist", "/some/where"}};
+  EXPECT_FALSE(contains(render(result(), TableFormat::Json), "/some/where"));
+}
+
 TEST_F(ResultTest, RecordsOfAnotherVersionCountAndDamagedOnesAreNamed) {
   version_ = "0.0.1";
   write(0, 1, 50);
