@@ -126,9 +126,9 @@ std::string host_name() {
 }  // namespace
 
 uint32_t crc32c(std::string_view bytes) {
-  static constexpr auto table = make_crc_table();
+  static constexpr auto kTable = make_crc_table();
   uint32_t crc = 0xFFFFFFFFU;
-  for (const auto byte : bytes) crc = table[(crc ^ static_cast<uint8_t>(byte)) & 0xFFU] ^ (crc >> 8U);
+  for (const auto byte : bytes) crc = kTable[(crc ^ static_cast<uint8_t>(byte)) & 0xFFU] ^ (crc >> 8U);
   return ~crc;
 }
 

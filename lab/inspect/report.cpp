@@ -20,7 +20,8 @@ std::string share(double value) {
 
 std::string remark(const BlockRow& row) {
   if (!row.note.empty()) return row.note;
-  const auto rows = row.measured < row.channels ? fmt::format("{} rows", row.measured) : "";
+  std::string rows;
+  if (row.measured < row.channels) rows = fmt::format("{} rows", row.measured);
   if (!row.shift_invariant) return rows;
   return rows.empty() ? "shift-invariant" : "shift-invariant, " + rows;
 }

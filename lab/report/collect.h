@@ -26,7 +26,7 @@ struct FoundCost {
 };
 
 /// What `sgdph inspect` wrote: shown as it is, whatever its columns are.
-struct FoundInspection {
+struct FoundInspection {  // NOLINT(bugprone-exception-escape): the library's json moves without throwing
   std::string name;
   nlohmann::ordered_json facts;  ///< all but the blocks
   nlohmann::ordered_json blocks;

@@ -57,8 +57,9 @@ std::vector<double> ticks_of(const PlotAxis& axis, bool whole) {
   std::vector<double> ticks;
   if (axis.logarithmic) {
     const auto decades = std::log10(axis.high / axis.low);
-    const auto stride = std::max(1., std::floor(decades / kTicks));
-    for (auto power = std::floor(std::log10(axis.low)); power <= std::log10(axis.high); power += stride) {
+    const auto stride = std::max(1, static_cast<int>(decades / kTicks));
+    const auto last = static_cast<int>(std::floor(std::log10(axis.high)));
+    for (auto power = static_cast<int>(std::floor(std::log10(axis.low))); power <= last; power += stride) {
       for (const auto factor : {1., 2., 5.}) {
         const auto tick = factor * std::pow(10, power);
         if (tick >= axis.low && tick <= axis.high && (factor == 1 || decades < 3)) ticks.push_back(tick);

@@ -32,7 +32,9 @@ constexpr const char* kProbeFigures[] = {"error", "cosine", "same_sign"};
 /// Plain values by their path: "row_sum.cosine".
 void flatten(const std::string& path, const Json& value, Json& into) {
   if (value.is_object()) {
-    for (const auto& [key, inner] : value.items()) flatten(path.empty() ? key : path + "." + key, inner, into);
+    for (const auto& [key, inner] : value.items()) {
+      flatten(path.empty() ? key : fmt::format("{}.{}", path, key), inner, into);
+    }
   } else if (!value.is_array()) {
     into[path] = value;
   }

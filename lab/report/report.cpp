@@ -57,8 +57,7 @@ std::string figure_name(const Task& task, size_t metric) {
 
 fs::path write_report(const ReportContent& content, const ReportOptions& options) {
   const bool html = options.format == ReportFormat::Html;
-  const auto file =
-      options.output.empty() ? options.folders.front() / (html ? "report.html" : "report.md") : options.output;
+  auto file = options.output.empty() ? options.folders.front() / (html ? "report.html" : "report.md") : options.output;
   std::error_code error;
   if (fs::is_directory(file, error)) fail("--output: {} is a folder; give a file", file.string());
   const auto figures = options.figures.empty() ? fs::path() : fs::absolute(options.figures).lexically_normal();

@@ -19,7 +19,7 @@ struct SeriesStyle {
 };
 
 /// Runs that differ by their seeds, and by what leaves the result alone.
-struct Series {
+struct Series {  // NOLINT(bugprone-exception-escape): the library's json moves without throwing
   std::string optimizer;
   std::string label;  ///< the optimizer, and the settings in which its series differ
   std::vector<const FoundRun*> runs;
@@ -31,7 +31,7 @@ struct Series {
 };
 
 /// Runs that are compared: those of a table of an experiment, or of the same data, network and number of epochs.
-struct Task {
+struct Task {  // NOLINT(bugprone-exception-escape): as above
   std::string title;
   std::string note;         ///< what an experiment says of itself
   std::string slug;         ///< the title in names of files
