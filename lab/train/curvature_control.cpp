@@ -7,7 +7,8 @@
 namespace sgdph::lab {
 
 void check_curvature_control(const Settings& settings) {
-  if (!settings.block_multiplier || settings.curvature_control == kConstantMultiplier) return;
+  const auto multiplier = settings.block_multiplier.value_or(kPlainMultiplier);
+  if (multiplier == kPlainMultiplier || settings.curvature_control == kConstantMultiplier) return;
   fail(
       "--block-multiplier: belongs to --curvature-control {}, not {}", kConstantMultiplier,
       settings.curvature_control.value_or(kNoControl));

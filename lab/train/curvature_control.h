@@ -11,6 +11,9 @@ constexpr const char* kNoControl = "none";
 constexpr const char* kBlockMean = "block-mean";         ///< its mean over the block
 constexpr const char* kConstantMultiplier = "constant";  ///< what makes the multiplier lr_so / curvature a constant
 
+/// Of a block whose curvature is lr_so: its step is as long as with SGDM.
+constexpr double kPlainMultiplier = 1;
+
 /// Refuses a multiplier without the control that uses it.
 void check_curvature_control(const Settings& settings);
 

@@ -77,7 +77,7 @@ void fill_sgd_ph(Settings& s) {
   fill(s.refresh_every, defaults.refresh_every());
   fill(s.curvature_batch, std::string(kWholeBatch));
   fill(s.curvature_control, std::string(kNoControl));
-  if (*s.curvature_control == kConstantMultiplier) fill(s.block_multiplier, 1.);
+  fill(s.block_multiplier, kPlainMultiplier);
   fill(s.shift_guard, defaults.shift_guard());
   fill(s.blocks, std::string("module"));
   defaults.rule(by_name(kRules, *s.rule)).probe(by_name(kProbes, *s.probe));

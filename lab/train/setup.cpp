@@ -172,6 +172,7 @@ void check_same_run(const Settings& stored, const Settings& given, bool same_cos
   auto a = stored;
   auto b = given;
   fill_optimizer_defaults(a);  // a run of an earlier version lacks the settings added since
+  fill_optimizer_defaults(b);
   const auto old_fields = fields_of(a);
   const auto new_fields = fields_of(b);
   for (size_t i = 0; i < old_fields.size(); ++i) {

@@ -109,11 +109,11 @@ class Own(support.CommandTest):
         self.succeed(*self.words("--only", "opt=sgdm", "--only", "width=0.25"))
         self.assertEqual(len(self.logs()), 1)
         # The files have what other parts gave before, also of other seeds.
-        done = self.succeed(*self.words("--only", "opt=sgd-ph", "--only", "width=0.25", "--seeds", "7"))
+        done = self.succeed(*self.words("--only", "opt=sgd-ph", "--only", "width=0.25", "--seeds", "2,7"))
         self.assertNotIn("SGDM", done.stdout)
         cells = json.loads((self.out / "mine.json").read_text())["cells"]
         self.assertEqual([(c["values"]["opt"], c["ours"]["n"], c["planned"]) for c in cells],
-                         [("sgdm", 1, 2), ("sgd-ph", 1, 2)])
+                         [("sgdm", 1, 3), ("sgd-ph", 2, 3)])
         self.refuse(*self.words("--only", "opt=sgd"), says=["opt of mine", "did you mean"])
         self.refuse(*self.words("--only", "opts=sgdm"), says=["opts", "did you mean 'opt'?"])
         self.refuse(*self.words("--only", "opt"), says=["--only"])

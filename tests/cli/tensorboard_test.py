@@ -1,6 +1,5 @@
 """The event files of --tensorboard, decoded with protobuf and TensorFlow's message definitions."""
 
-import json
 import struct
 import time
 import unittest
@@ -118,18 +117,15 @@ class TensorBoard(support.CommandTest):
     def test_turned_on_late_it_has_the_epochs_before_too(self):
         output = self.folder / "run"
         self.succeed(*self.small("sgdm", 2, output, "--lr-scheduler", "constant"))
-        log = [json.dumps(r) for r in support.records(output)]
-        header = json.loads(log[0])
-        header["started"] = "2026-01-31T12:00:00Z"
-        (output / "log.jsonl").write_text("\n".join([json.dumps(header), *log[1:], ""]))
+        before = time.time()
         self.succeed("train", "--resume", output, "--epochs", "3", "--tensorboard")
         self.check_points(output)
-        # At the times of the run, not of today.
+        # At the times of the epochs, not of the file.
         (file,) = output.glob("events*")
         times = [event.wall_time for event in events(file)[1:]]
-        self.assertLess(times[1], 1769860800 + 1000)
-        self.assertEqual(times, sorted(times))
-        self.assertGreater(times[2], time.time() - 1000)
+        self.assertLess(times[0], times[1])
+        self.assertLessEqual(times[1], before)
+        self.assertGreaterEqual(times[2], before)
 
     def test_a_file_cut_off_by_a_crash_loses_no_point(self):
         output = self.folder / "run"

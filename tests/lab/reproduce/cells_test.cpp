@@ -64,7 +64,7 @@ TEST(Cells, FullScaleHasThePapersSettings) {
 TEST(Cells, AValueOfAnAxisMaySetThingsForOneOptimizer) {
   const auto recipe = [](const std::string& opt) { return *settings_of("rates", {"vgg11", "x1", opt}).lr; };
   for (const auto& opt : optimizer_names()) {
-    EXPECT_DOUBLE_EQ(*settings_of("rates", {"vgg11", "x10", opt}).lr, 10 * recipe(opt)) << opt;
+    EXPECT_DOUBLE_EQ(*settings_of("rates", {"vgg11", "x0.3", opt}).lr, 0.3 * recipe(opt)) << opt;
     EXPECT_DOUBLE_EQ(*settings_of("rates", {"vgg11", "x3", opt}).lr, 3 * recipe(opt)) << opt;
   }
 }

@@ -22,7 +22,7 @@ Settings with_control(const std::string& control) {
 TEST(CurvatureControl, IsOffByDefault) {
   const auto settings = resolve(Settings());
   EXPECT_EQ(settings.curvature_control, kNoControl);
-  EXPECT_FALSE(settings.block_multiplier);
+  EXPECT_EQ(settings.block_multiplier, kPlainMultiplier);
   EXPECT_FALSE(curvature_control(settings));
 }
 
