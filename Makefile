@@ -1,6 +1,6 @@
 # The front door: thin, over CMake presets and scripts. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-page test-asan fuzz bench format lint install clean
+.PHONY: help demo test test-page test-asan fuzz bench results format lint install clean
 
 BUILD := cmake --build --preset
 PREFIX ?= /usr/local
@@ -47,6 +47,13 @@ bench:  ## speed of data pipelines and kernels, of a step against LibTorch and P
 	@build/release/bench/sgdph_train_step_bench /usr/bin/python3 bench/train_step.py
 	@build/release/bench/sgdph_kernels_bench
 	@build/release/cli/sgdph cost
+
+results:  ## write docs/results.md anew from the records in experiments/results
+	@scripts/install-deps.sh lab
+	@cmake --preset release -Wno-dev >/dev/null
+	@$(BUILD) release --target sgdph_cli
+	@build/release/cli/sgdph report experiments/results --format markdown --title 'A study at desk scale' \
+	  --notes experiments/results/findings.md --output docs/results.md --figures docs/figures
 
 format:  ## format the sources in place
 	@scripts/install-deps.sh lint

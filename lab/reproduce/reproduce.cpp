@@ -71,6 +71,12 @@ ExperimentResult whole_result(const ReproduceOptions& options) {
     return cell.folders.empty() && selected.count(cell.cell.values) == 0;
   };
   cells.erase(std::remove_if(cells.begin(), cells.end(), unknown), cells.end());
+  for (const auto& cell : cells) {
+    for (size_t i = 0; i < cell.cell.values.size(); ++i) {
+      whole.selection.only[options.experiment.axes[i].name].push_back(cell.cell.values[i]);
+    }
+  }
+  result.reductions = reductions(options.experiment, whole.selection);  // of what is there
   compare_with_paper(result);
   return result;
 }

@@ -246,5 +246,22 @@ class Report(support.CommandTest):
         self.refuse("report", self.runs, "--output", self.folder / "file" / "x", says=["file"])
 
 
+class Results(support.CommandTest):
+    def test_the_page_of_our_results_is_what_the_records_give(self):
+        root = Path(__file__).resolve().parents[2]
+        records = root / "experiments" / "results"
+        made = self.folder / "docs" / "results.md"
+        done = self.succeed("report", records, "--format", "markdown", "--title", "A study at desk scale", "--notes",
+                            records / "findings.md", "--output", made, "--figures", self.folder / "docs" / "figures")
+        self.assertEqual(done.stderr, "")
+
+        def lines(path):
+            return [line for line in path.read_text().splitlines() if "Written by sgdph" not in line]
+
+        self.assertEqual(lines(made), lines(root / "docs" / "results.md"), "'make results' writes it anew")
+        names = {path.name for path in (root / "docs" / "figures").iterdir()}
+        self.assertEqual(names, {path.name for path in (self.folder / "docs" / "figures").iterdir()})
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

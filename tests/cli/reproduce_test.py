@@ -114,6 +114,7 @@ class Own(support.CommandTest):
         cells = json.loads((self.out / "mine.json").read_text())["cells"]
         self.assertEqual([(c["values"]["opt"], c["ours"]["n"], c["planned"]) for c in cells],
                          [("sgdm", 1, 3), ("sgd-ph", 2, 3)])
+        self.assertIn("runs 4 -> 3", json.loads((self.out / "mine.json").read_text())["reductions"])
         self.refuse(*self.words("--only", "opt=sgd"), says=["opt of mine", "did you mean"])
         self.refuse(*self.words("--only", "opts=sgdm"), says=["opts", "did you mean 'opt'?"])
         self.refuse(*self.words("--only", "opt"), says=["--only"])
