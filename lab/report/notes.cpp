@@ -5,9 +5,23 @@
 #include <fmt/format.h>
 
 #include <sstream>
+#include <string_view>
 
 namespace sgdph::lab {
 namespace {
+
+/// The text with `code` marked; a backtick without another is a backtick.
+std::string with_code(std::string_view text) {
+  std::string html;
+  while (true) {
+    const auto open = text.find('`');
+    const auto close = open == std::string_view::npos ? open : text.find('`', open + 1);
+    if (close == std::string_view::npos) return html + escape_markup(text);
+    html += escape_markup(text.substr(0, open));
+    html += fmt::format("<code>{}</code>", escape_markup(text.substr(open + 1, close - open - 1)));
+    text.remove_prefix(close + 1);
+  }
+}
 
 /// Lines that belong together, under construction.
 class Block {
@@ -26,7 +40,7 @@ class Block {
     const bool item = element_ == "li";
     if (item != in_list_) html_ += item ? "<ul>\n" : "</ul>\n";
     in_list_ = item;
-    html_ += fmt::format("<{0}>{1}</{0}>\n", element_, escape_markup(text_));
+    html_ += fmt::format("<{0}>{1}</{0}>\n", element_, with_code(text_));
     element_.clear();
   }
   std::string html() {

@@ -4,7 +4,7 @@
 
 namespace sgdph::lab {
 
-/// A writer's notes on a page: paragraphs, lists ("- ") and headings ("## ") of Markdown; all else is text.
+/// A writer's notes on a page: paragraphs, lists ("- "), headings ("## ") and `code` of Markdown; all else is text.
 std::string notes_html(const std::string& text);
 
 }  // namespace sgdph::lab

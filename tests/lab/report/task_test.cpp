@@ -103,6 +103,9 @@ TEST(Notes, AreParagraphsListsAndHeadingsOfEscapedText) {
       "<h3>Found</h3>\n<p>One line and &lt;b&gt;another&lt;/b&gt;.</p>\n<ul>\n<li>first goes on</li>\n<li>second</li>\n"
       "</ul>\n<p>End.</p>\n");
   EXPECT_EQ(notes_html(""), "");
+  EXPECT_EQ(
+      notes_html("Run `a < b` and `c`; one ` alone"),
+      "<p>Run <code>a &lt; b</code> and <code>c</code>; one ` alone</p>\n");
 }
 
 TEST(Tasks, AFolderGivenTwiceAndASeedRunTwiceCountOnce) {
