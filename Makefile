@@ -52,6 +52,7 @@ results:  ## write docs/results.md anew from the records in experiments/results
 	@scripts/install-deps.sh lab
 	@cmake --preset release -Wno-dev >/dev/null
 	@$(BUILD) release --target sgdph_cli
+	@rm -rf docs/figures
 	@build/release/cli/sgdph report experiments/results --format markdown --title 'A study at desk scale' \
 	  --notes experiments/results/findings.md --output docs/results.md --figures docs/figures
 
