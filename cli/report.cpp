@@ -48,7 +48,8 @@ Action setup_report(CLI::App& app) {
   app.add_option("--title", c.title, "heading of the report; by default the first folder's name")->type_name("TEXT");
   app.add_option("--notes", c.notes, "Markdown to stand at the beginning: paragraphs, lists and headings")
       ->type_name("FILE");
-  app.add_option("--figures", c.figures, "also write each curve as an SVG picture to this folder")->type_name("DIR");
+  app.add_option("--figures", c.figures, "also write each curve, and pictures of blocks, as SVG to this folder")
+      ->type_name("DIR");
   app.add_option("--format", c.format, "html: one page that needs nothing else; markdown: tables as text")
       ->check(CLI::IsMember(lab::report_formats()).description(""))
       ->default_str(c.format)

@@ -38,22 +38,31 @@ void add_choice(lab::Selection& selection, const std::string& text) {
   for (const auto& value : CLI::detail::split(text.substr(equals + 1), ',')) values.push_back(value);
 }
 
+std::vector<std::string> datasets_of(const lab::Experiment& experiment, const lab::Selection& selection) {
+  std::vector<std::string> names;
+  for (const auto& cell : lab::cells_of(experiment, selection)) {
+    if (std::find(names.begin(), names.end(), cell.settings.dataset) == names.end()) {
+      names.push_back(cell.settings.dataset);
+    }
+  }
+  return names;
+}
+
 /// "cifar100=DIR", or a folder alone if the experiment has one data set.
 void add_data_path(lab::ReproduceOptions& options, const std::string& text) {
   auto& paths = options.selection.data_paths;
   const auto equals = text.find('=');
   for (const auto& info : lab::dataset_infos()) {
-    if (equals != std::string::npos && text.substr(0, equals) == info.name) {
-      paths[info.name] = text.substr(equals + 1);
-      return;
-    }
+    if (equals == std::string::npos || text.substr(0, equals) != info.name) continue;
+    auto whole = options.selection;  // a path for a part that is not selected does no harm
+    whole.only.clear();
+    lab::check_name(
+        fmt::format("data set of {} (--data-path)", options.experiment.name), info.name,
+        datasets_of(options.experiment, whole));
+    paths[info.name] = text.substr(equals + 1);
+    return;
   }
-  std::vector<std::string> names;
-  for (const auto& cell : lab::cells_of(options.experiment, options.selection)) {
-    if (std::find(names.begin(), names.end(), cell.settings.dataset) == names.end()) {
-      names.push_back(cell.settings.dataset);
-    }
-  }
+  const auto names = datasets_of(options.experiment, options.selection);
   if (names.size() > 1) {
     lab::fail(
         "--data-path: {} has the data sets {}; say which with NAME={}", options.experiment.name, fmt::join(names, ", "),
@@ -128,7 +137,7 @@ Action setup_reproduce(CLI::App& app) {
       ->type_name("{text,markdown,csv,json}")
       ->group(group);
   c.settings.add_fields(app, [](const lab::Field& field) {
-    return (field.changeable && field.key != "epochs" && field.key != "data_path") || field.key == "device";
+    return (field.leaves_result_alone() && field.key != "data_path") || field.key == "device";
   });
   return [command] { return run(*command); };
 }

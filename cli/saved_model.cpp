@@ -42,6 +42,9 @@ SavedModel open_saved_model(const std::string& path, const SettingsOptions& give
   std::optional<lab::FoundCheckpoint> checkpoint;
   auto bytes = fs::is_directory(path) ? std::string() : lab::read_file(path);
   if (fs::is_directory(path)) {
+    if (lab::checkpoints_in(path).empty()) {
+      lab::fail("{} holds no checkpoint; give a run's folder, a checkpoint or a state dict", path);
+    }
     checkpoint = lab::find_checkpoint(path);
   } else if (lab::is_checkpoint(bytes)) {
     checkpoint = lab::FoundCheckpoint{path, lab::parse_checkpoint(bytes, path)};

@@ -15,6 +15,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto written = ::write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno != EINTR) return false;
+    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+void write_to_stream(const fs::path& path, const std::vector<std::string_view>& pieces) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  bool whole = file >= 0;
+  for (const auto piece : pieces) whole = whole && write_all(file, piece);
+  const int error = errno;
+  if (file >= 0) ::close(file);
+  if (!whole) throw WriteError(fmt::format("cannot write {}: {}", path.string(), std::strerror(error)));
+}
+
 /// A file being written; removed again unless it is put in place.
 class NewFile {
  public:
@@ -30,14 +48,7 @@ class NewFile {
   }
 
   void write(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const auto written = ::write(file_, bytes.data(), bytes.size());
-      if (written < 0) {
-        if (errno == EINTR) continue;
-        refuse("cannot write");
-      }
-      bytes.remove_prefix(static_cast<size_t>(written));
-    }
+    if (!write_all(file_, bytes)) refuse("cannot write");
   }
 
   void put_in_place() {
@@ -83,9 +94,18 @@ std::string read_file(const fs::path& path) {
 }
 
 void write_file_atomically(const fs::path& path, const std::vector<std::string_view>& pieces) {
-  NewFile file(path);
+  if (is_stream(path)) return write_to_stream(path, pieces);
+  std::error_code error;
+  const auto target = fs::is_symlink(path, error) ? fs::weakly_canonical(path, error) : path;
+  NewFile file(error ? path : target);
   for (const auto piece : pieces) file.write(piece);
   file.put_in_place();
+}
+
+bool is_stream(const fs::path& path) {
+  std::error_code error;
+  const auto status = fs::status(path, error);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
 }
 
 void append_to_file(const fs::path& path, std::string_view bytes) {

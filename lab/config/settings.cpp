@@ -2,10 +2,10 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "base/words.h"
 
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <cmath>
 #include <type_traits>
 
@@ -76,19 +76,14 @@ void check_text(const Field& field, const nlohmann::json& text, const std::strin
   }
 }
 
-template <class T>
-std::optional<T> number_from(const std::string& word) {
-  T value{};
-  const auto* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, value);
-  if (error != std::errc() || stop != end || word.empty()) return std::nullopt;
-  return value;
-}
-
 }  // namespace
 
 bool Field::is_flag() const {
   return std::holds_alternative<bool*>(value) || std::holds_alternative<std::optional<bool>*>(value);
+}
+
+bool Field::leaves_result_alone() const {
+  return changeable && key != "epochs";
 }
 
 bool Field::is_set() const {
@@ -137,12 +132,11 @@ nlohmann::json Field::parse(const std::string& word, const std::string& where) c
           if (word == "true" || word == "false") return word == "true";
         } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
           auto list = nlohmann::json::array();
-          for (size_t from = 0; from <= word.size() && !word.empty();) {
-            const auto comma = std::min(word.find(',', from), word.size());
-            const auto number = number_from<int64_t>(word.substr(from, comma - from));
+          if (word.empty()) return list;
+          for (const auto& part : words_between_commas(word)) {
+            const auto number = number_from<int64_t>(part);
             if (!number) fail("{}: takes whole numbers with commas between, got '{}'", where, word);
             list.push_back(*number);
-            from = comma + 1;
           }
           return list;
         } else if (const auto number = number_from<T>(word)) {

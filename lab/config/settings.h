@@ -78,7 +78,7 @@ struct Field {
   Part part = Part::Training;
   std::string help;
   Value value;
-  bool changeable = false;  ///< may differ when a run is continued: it does not change the result
+  bool changeable = false;  ///< may differ when a run is continued
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
   bool low_open = false;  ///< the bound itself is out of range
@@ -86,6 +86,8 @@ struct Field {
   std::vector<std::string> choices;
 
   bool is_flag() const;
+  /// Whether it says where and how a run is done, not what it gives.
+  bool leaves_result_alone() const;
   bool is_set() const;
   /// As JSON; null if unset.
   nlohmann::json get() const;

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "base/words.h"
 #include "config/optimizer_table.h"
 #include "train/optimizers.h"
 
@@ -103,13 +104,10 @@ const Engine& engine(const std::string& name) {
 std::vector<Engine> engines_from_text(const std::string& text) {
   std::vector<std::string> wanted;
   if (text != "all" && text != "default") {
-    for (size_t from = 0; from <= text.size();) {
-      const auto end = std::min(text.find(',', from), text.size());
-      const auto name = text.substr(from, end - from);
+    for (const auto& name : words_between_commas(text)) {
       engine(name);
       if (std::find(wanted.begin(), wanted.end(), name) != wanted.end()) fail("--engines: {} is named twice", name);
       wanted.push_back(name);
-      from = end + 1;
     }
   }
   std::vector<Engine> chosen;

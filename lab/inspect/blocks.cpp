@@ -2,12 +2,12 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "base/words.h"
 
 #include <sgdph/sgd_ph.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 namespace sgdph::lab {
@@ -23,23 +23,6 @@ std::vector<size_t> spread(size_t all, size_t count) {
       places.push_back(count == 1 ? 0 : (i * (all - 1) + (count - 1) / 2) / (count - 1));
   }
   return places;
-}
-
-std::vector<std::string> words_between_commas(const std::string& text) {
-  std::vector<std::string> words;
-  for (size_t from = 0; from <= text.size();) {
-    const auto end = std::min(text.find(',', from), text.size());
-    words.push_back(text.substr(from, end - from));
-    from = end + 1;
-  }
-  return words;
-}
-
-std::optional<int64_t> whole_number(const std::string& text) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 }  // namespace
@@ -58,7 +41,7 @@ std::vector<Block> choose_blocks(const std::vector<Block>& all, const std::strin
   if (all.empty()) fail("the network has no blocks: neither norm layers, nor weight norm, nor biases of convolutions");
   if (text == "all") return all;
   std::vector<Block> chosen;
-  if (const auto count = whole_number(text)) {
+  if (const auto count = number_from<int64_t>(text)) {
     if (*count < 1) fail("--blocks: takes a number from 1 on, or names, got '{}'", text);
     for (const auto place : spread(all.size(), static_cast<size_t>(*count))) chosen.push_back(all[place]);
     return chosen;

@@ -77,7 +77,7 @@ class Collector {
 
   void take_run(const fs::path& file, const std::string& name) {
     auto record = read_run_record(file.parent_path());
-    if (!record) return;
+    if (!record) fail("{}: not one whole line; a run that has just begun, or a record cut off", file.string());
     FoundRun run;
     run.name = name;
     run.settings = record->header.value("settings", nlohmann::json());
@@ -139,6 +139,12 @@ class Collector {
 std::string as_utf8(const std::string& text) {
   const auto dumped = nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return nlohmann::json::parse(dumped).get<std::string>();
+}
+
+bool Collection::empty() const {
+  const auto of_cost = [](const auto& table) { return table.of_cost; };
+  return runs.empty() && costs.empty() && inspections.empty() &&
+         std::none_of(experiments.begin(), experiments.end(), of_cost);
 }
 
 Collection collect(const std::vector<fs::path>& folders) {

@@ -42,10 +42,11 @@ struct Collection {
   std::vector<ReferenceFigure> references;
   std::vector<std::string> notices;  ///< what was left out, and why
 
-  bool empty() const { return runs.empty() && costs.empty() && inspections.empty() && experiments.empty(); }
+  /// Experiments of accuracy alone are nothing: they point to runs.
+  bool empty() const;
 };
 
-/// Looks through the folders and all below them, by name. A file that cannot be read is left out with a notice; a
+/// Looks through the folders and all below them. A file that cannot be read is left out with a notice; a
 /// folder that does not exist, or folders with nothing at all, are a UserError.
 Collection collect(const std::vector<std::filesystem::path>& folders);
 

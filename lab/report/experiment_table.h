@@ -12,6 +12,8 @@ namespace sgdph::lab {
 /// A row of an experiment's table: runs that differ by their seeds, and the paper's figure.
 struct ExperimentRow {
   std::string label;
+  std::string optimizer;
+  size_t planned = 0;                       ///< runs, whether they are there or not
   std::vector<std::filesystem::path> runs;  ///< folders
   std::optional<double> cost;               ///< relative to SGDM, in experiments of cost
   std::optional<ReferenceFigure> reference;

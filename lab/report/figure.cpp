@@ -8,19 +8,22 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <sstream>
 
 namespace sgdph::lab {
 namespace {
 
 constexpr double kWidth = 640;
-constexpr double kPlotTop = 44;
+constexpr double kTitleTop = 26;  // baseline of the first line
+constexpr double kTitleLine = 18;
 constexpr double kPlotHeight = 300;
 constexpr double kPlotLeft = 64;
 constexpr double kPlotRight = kWidth - 20;
 constexpr double kBelowPlot = 62;  // ticks and the axis' name
 constexpr double kRowHeight = 20;
-constexpr double kLetter = 6.6;  // mean width of a letter of 12 px
-constexpr double kLogFrom = 10;  // ratio from which a loss is drawn on a logarithmic axis
+constexpr double kLetter = 6.6;       // mean width of a letter of 12 px
+constexpr double kTitleLetter = 8.2;  // of the title
+constexpr double kLogFrom = 10;       // ratio from which a loss is drawn on a logarithmic axis
 constexpr double kTicks = 6;
 
 constexpr const char* kFigureStyle =
@@ -84,8 +87,20 @@ struct Range {
   }
 };
 
+/// Metric and task, in as many lines as it takes.
+std::vector<std::string> title_lines(const Task& task, size_t metric) {
+  const auto fits = static_cast<size_t>((kWidth - kPlotLeft) / kTitleLetter);
+  std::istringstream words(fmt::format("{}: {}", kMetrics[metric].title, task.title));
+  std::vector<std::string> lines{""};
+  for (std::string word; words >> word;) {
+    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > fits) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+  }
+  return lines;
+}
+
 /// The axis of the figures: all means and bands fit.
-PlotAxis value_axis(const Task& task, size_t metric) {
+PlotAxis value_axis(const Task& task, size_t metric, double top) {
   Range means;
   Range all;
   for (const auto& series : task.series) {
@@ -96,7 +111,7 @@ PlotAxis value_axis(const Task& task, size_t metric) {
       all.add(curve.mean[i] + curve.deviation[i]);
     }
   }
-  PlotAxis axis{0, 1, kPlotTop + kPlotHeight, kPlotTop};
+  PlotAxis axis{0, 1, top + kPlotHeight, top};
   if (means.low > means.high) return axis;
   const bool loss = kMetrics[metric].unit[0] == '\0';
   if (loss && means.low > 0 && means.high / means.low > kLogFrom) {
@@ -122,9 +137,8 @@ PlotAxis epoch_axis(const Task& task) {
   return {range.low, range.high, kPlotLeft, kPlotRight};
 }
 
-std::string frame(const Task& task, size_t metric, const PlotAxis& x, const PlotAxis& y) {
-  const auto& [key, title, unit, slug] = kMetrics[metric];
-  auto picture = svg::text(kPlotLeft, 26, "start", fmt::format("{}: {}", title, task.title), " class=\"title\"");
+std::string frame(const char* unit, const PlotAxis& x, const PlotAxis& y) {
+  std::string picture;
   for (const auto tick : ticks_of(y, false)) {
     picture += svg::line("grid", x.from, y.at(tick), x.to, y.at(tick));
     // A sum of steps may miss zero by a rounding.
@@ -185,6 +199,7 @@ std::string curve(const Series& series, size_t metric, const PlotAxis& x, const 
 double add_legend(std::string& picture, const Task& task, double y) {
   double x = kPlotLeft;
   for (const auto& series : task.series) {
+    if (series.runs.empty()) continue;
     const auto width = 46 + kLetter * static_cast<double>(series.label.size());
     if (x > kPlotLeft && x + width > kWidth) {
       x = kPlotLeft;
@@ -202,10 +217,15 @@ double add_legend(std::string& picture, const Task& task, double y) {
 
 std::string curve_figure(const Task& task, size_t metric) {
   const auto x = epoch_axis(task);
-  const auto y = value_axis(task, metric);
-  auto body = frame(task, metric, x, y);
+  auto baseline = kTitleTop - kTitleLine;
+  std::string body;
+  for (const auto& line : title_lines(task, metric)) {
+    body += svg::text(kPlotLeft, baseline += kTitleLine, "start", line, " class=\"title\"");
+  }
+  const auto y = value_axis(task, metric, baseline + kTitleLine);
+  body += frame(kMetrics[metric].unit, x, y);
   for (const auto& series : task.series) body += curve(series, metric, x, y);
-  const auto height = add_legend(body, task, kPlotTop + kPlotHeight + kBelowPlot);
+  const auto height = add_legend(body, task, y.from + kBelowPlot);
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
              "height=\"{1:.0f}\" role=\"img\">\n<title>{2}: {3}</title>\n<style>{4}</style>\n"

@@ -74,11 +74,16 @@ std::string probes_text(const FoundInspection& inspection) {
   return table.empty() ? "" : fmt::format("### {}\n\n{}\n{}\n\n", kProbeTitle, table, escape_markdown(kProbeWords));
 }
 
-std::string inspection_text(const FoundInspection& inspection) {
+std::string inspection_text(const FoundInspection& inspection, size_t index, const std::filesystem::path& figures) {
+  std::string pictures;
+  for (size_t i = 0; !figures.empty() && i < inspection.pictures.size(); ++i) {
+    pictures +=
+        fmt::format("![Picture of a block](<{}>)\n\n", (figures / block_picture_name(index, i)).generic_string());
+  }
   return fmt::format(
-      "## Curvature of blocks: {}\n\n{}\n\n{}{}{}", escape_markdown(inspection.name),
+      "## Curvature of blocks: {}\n\n{}\n\n{}{}{}{}", escape_markdown(inspection.name),
       escape_markdown(verdict_text(inspection)), folded("Facts", table_text(inspection_facts(inspection.facts))),
-      table_text(block_table(inspection.blocks)), probes_text(inspection));
+      table_text(block_table(inspection.blocks)), probes_text(inspection), pictures);
 }
 
 }  // namespace
@@ -91,7 +96,8 @@ std::string render_markdown(const ReportContent& content, const std::filesystem:
     if (experiment.of_cost) text += cost_experiment_text(experiment);
   }
   for (const auto& cost : content.found.costs) text += cost_text(cost);
-  for (const auto& inspection : content.found.inspections) text += inspection_text(inspection);
+  const auto& inspections = content.found.inspections;
+  for (size_t i = 0; i < inspections.size(); ++i) text += inspection_text(inspections[i], i, figures);
   if (!content.found.notices.empty()) {
     text += "## Left out\n\n";
     for (const auto& notice : content.found.notices) text += fmt::format("- {}\n", escape_markdown(notice));

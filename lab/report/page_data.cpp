@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <iterator>
+#include <utility>
 
 namespace sgdph::lab {
 namespace {
@@ -76,8 +77,10 @@ std::string page_data(const std::vector<Task>& tasks) {
   for (const auto& task : tasks) {
     if (&task != &tasks.front()) out += ',';
     out += "{\"series\":[";
+    bool first = true;
     for (const auto& series : task.series) {
-      if (&series != &task.series.front()) out += ',';
+      if (series.runs.empty()) continue;
+      if (!std::exchange(first, false)) out += ',';
       append_series(out, series);
     }
     out += "]}";

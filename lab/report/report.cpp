@@ -55,6 +55,10 @@ std::string figure_name(const Task& task, size_t metric) {
   return fmt::format("{}-{}.svg", task.slug, kMetrics[metric].slug);
 }
 
+std::string block_picture_name(size_t inspection, size_t picture) {
+  return fmt::format("blocks-{}-{}.svg", inspection + 1, picture + 1);
+}
+
 fs::path write_report(const ReportContent& content, const ReportOptions& options) {
   const bool html = options.format == ReportFormat::Html;
   auto file = options.output.empty() ? options.folders.front() / (html ? "report.html" : "report.md") : options.output;
@@ -64,12 +68,18 @@ fs::path write_report(const ReportContent& content, const ReportOptions& options
   const auto seen =
       figures.empty() ? figures : figures.lexically_relative(fs::absolute(folder_of(file)).lexically_normal());
   const auto text = html ? render_page(content) : render_markdown(content, seen);
-  make_writable_folder(folder_of(file));
+  if (!is_stream(file)) make_writable_folder(folder_of(file));
   if (!figures.empty()) {
     make_writable_folder(figures);
     for (const auto& task : content.tasks) {
       for (size_t i = 0; i < kMetrics.size(); ++i) {
         write_file_atomically(figures / figure_name(task, i), {curve_figure(task, i)});
+      }
+    }
+    const auto& inspections = content.found.inspections;
+    for (size_t i = 0; i < inspections.size(); ++i) {
+      for (size_t k = 0; k < inspections[i].pictures.size(); ++k) {
+        write_file_atomically(figures / block_picture_name(i, k), {inspections[i].pictures[k]});
       }
     }
   }

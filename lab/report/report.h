@@ -28,6 +28,9 @@ ReportContent read_report(const ReportOptions& options);
 /// Name of the picture of a task's metric.
 std::string figure_name(const Task& task, size_t metric);
 
+/// Name of a picture of an inspection's block; both count from 0.
+std::string block_picture_name(size_t inspection, size_t picture);
+
 /// Writes the report, figures first; returns the file. All is read and made before anything is written.
 std::filesystem::path write_report(const ReportContent& content, const ReportOptions& options);
 

@@ -75,7 +75,7 @@ std::set<std::string> settings_left_out() {
   std::set<std::string> keys{"seed"};
   Settings known;
   for (const auto& field : fields_of(known)) {
-    if (field.changeable && field.key != "epochs") keys.insert(field.key);
+    if (field.leaves_result_alone()) keys.insert(field.key);
   }
   return keys;
 }
@@ -91,18 +91,15 @@ std::map<std::string, std::vector<std::string>> settings_by_key(const Task& task
   for (const auto& key : settings_left_out()) keys.erase(key);
   std::map<std::string, std::vector<std::string>> all;
   for (const auto& key : keys) {
-    for (const auto& series : task.series) all[key].push_back(values_in(series, key));
+    for (const auto& series : task.series) {
+      if (!series.runs.empty()) all[key].push_back(values_in(series, key));
+    }
   }
   return all;
 }
 
 bool all_same(const std::vector<std::string>& values) {
   return std::all_of(values.begin(), values.end(), [&](const auto& value) { return value == values.front(); });
-}
-
-/// An entry of the log's header.
-std::string header_text(const FoundRun& run, const char* key) {
-  return cell_text(run.record.header.value(key, json()));
 }
 
 }  // namespace
@@ -142,11 +139,11 @@ ReportTable run_table(const Task& task) {
            {any ? fmt::format("{:.2f}", record.best_top1) : "-"},
            {record.over() ? fmt::format("{:.1f} s", record.train_seconds) : "-"},
            {record.over() ? fmt::format("{:.0f} MB", static_cast<double>(record.peak_memory) / 1e6) : "-"},
-           {header_text(*run, "cpu")},
-           {header_text(*run, "threads")},
-           {header_text(*run, "version")},
-           {header_text(*run, "libtorch")},
-           {header_text(*run, "started")}});
+           {record.header_text("cpu")},
+           {record.header_text("threads")},
+           {record.header_text("version")},
+           {record.header_text("libtorch")},
+           {record.header_text("started")}});
     }
   }
   return table;
@@ -155,7 +152,9 @@ ReportTable run_table(const Task& task) {
 ReportTable differing_settings(const Task& task) {
   ReportTable table;
   table.columns = {"setting"};
-  for (const auto& series : task.series) table.columns.push_back(series.label);
+  for (const auto& series : task.series) {
+    if (!series.runs.empty()) table.columns.push_back(series.label);
+  }
   for (const auto& [key, values] : settings_by_key(task)) {
     if (key == "opt" || all_same(values)) continue;
     std::vector<TableCell> row{{key}};

@@ -10,6 +10,7 @@
 #include <cctype>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace sgdph::lab {
 namespace {
@@ -36,12 +37,10 @@ SplitSettings split(const json& settings) {
     const auto same = [&name = key](const auto& field) { return field.key == name; };
     const auto field = std::find_if(fields.begin(), fields.end(), same);
     const bool ours = field != fields.end();
-    if (key == "epochs" || (ours && !field->changeable && key != "kernels" &&
-                            (field->part == Field::Part::Data || field->part == Field::Part::Model))) {
-      parts.task[key] = value;
-    } else if (key != "seed" && key != "opt" && !(ours && field->changeable)) {
-      parts.series[key] = value;
-    }
+    if (key == "seed" || key == "opt" || (ours && field->leaves_result_alone())) continue;
+    const bool of_task = ours && key != "kernels" &&
+                         (key == "epochs" || field->part == Field::Part::Data || field->part == Field::Part::Model);
+    (of_task ? parts.task : parts.series)[key] = value;
   }
   return parts;
 }
@@ -128,6 +127,11 @@ void label_series(std::vector<Series>& series) {
   });
 }
 
+/// How far a run got: one that is over is further than one that is not.
+std::pair<bool, size_t> progress_of(const FoundRun& run) {
+  return {run.record.over(), run.record.epochs.size()};
+}
+
 void add_run(Task& task, const FoundRun& run, json settings, std::vector<std::string>& notices) {
   const auto optimizer = run.settings.at("opt").get<std::string>();
   const auto same = [&](const auto& s) { return s.optimizer == optimizer && s.settings == settings; };
@@ -138,14 +142,17 @@ void add_run(Task& task, const FoundRun& run, json settings, std::vector<std::st
     fresh.settings = std::move(settings);
     series = task.series.insert(series, std::move(fresh));
   }
-  for (const auto* other : series->runs) {
-    if (other->seed != run.seed) continue;
-    notices.push_back(fmt::format(
-        "Left out: {} has the same settings and seed as {}, and would pass for another measurement", run.name,
-        other->name));
+  const auto twin = std::find_if(
+      series->runs.begin(), series->runs.end(), [&](const auto* other) { return other->seed == run.seed; });
+  if (twin == series->runs.end()) {
+    series->runs.push_back(&run);
     return;
   }
-  series->runs.push_back(&run);
+  const auto* left_out = &run;
+  if (progress_of(run) > progress_of(**twin)) std::swap(left_out, *twin);
+  notices.push_back(fmt::format(
+      "Left out: {} has the same settings and seed as {}, and would pass for another measurement", left_out->name,
+      (*twin)->name));
 }
 
 /// The figures by the folders they name.
@@ -177,7 +184,7 @@ void finish(Task& task, size_t points) {
   std::vector<RunGroup> groups;
   for (auto& series : task.series) {
     std::sort(series.runs.begin(), series.runs.end(), [](auto* a, auto* b) { return a->seed < b->seed; });
-    RunGroup group{series.optimizer, series.label, series.runs.size(), {}};
+    RunGroup group{series.optimizer, series.label, std::max(series.planned, series.runs.size()), {}};
     for (const auto* run : series.runs) group.runs.push_back(&run->record);
     groups.push_back(std::move(group));
     series.curves = make_curves(series.runs, points);
@@ -186,8 +193,9 @@ void finish(Task& task, size_t points) {
   for (size_t i = 0; i < rows.size(); ++i) task.series[i].summary = rows[i];
 }
 
-/// The tables of experiments, with the runs there are; `placed` are these.
-std::vector<Task> experiment_tasks(const Collection& collection, std::set<const FoundRun*>& placed) {
+/// The tables of experiments, with the runs there are; `placed` are these. Of a table without any there is but a
+/// notice.
+std::vector<Task> experiment_tasks(Collection& collection, std::set<const FoundRun*>& placed) {
   std::map<std::filesystem::path, const FoundRun*> runs;
   for (const auto& run : collection.runs) runs.emplace(real_path(run.record.folder), &run);
   std::vector<Task> tasks;
@@ -196,21 +204,28 @@ std::vector<Task> experiment_tasks(const Collection& collection, std::set<const 
     Task task;
     task.title = table.title;
     task.note = table.note;
+    size_t present = 0;
+    size_t absent = 0;
     for (const auto& row : table.rows) {
       Series series;
+      series.optimizer = row.optimizer;
       series.label = row.label;
+      series.planned = row.planned;
       series.reference = row.reference;
       for (const auto& folder : row.runs) {
         const auto found = runs.find(real_path(folder));
+        ++(found == runs.end() ? absent : present);
         if (found == runs.end()) continue;
         series.runs.push_back(found->second);
         placed.insert(found->second);
       }
-      if (series.runs.empty()) continue;
-      series.optimizer = series.runs.front()->settings.at("opt").get<std::string>();
       task.series.push_back(std::move(series));
     }
-    if (!task.series.empty()) tasks.push_back(std::move(task));
+    if (absent > 0) {
+      collection.notices.push_back(
+          fmt::format("Missing: {} of the {} runs of: {}", absent, absent + present, table.title));
+    }
+    if (present > 0) tasks.push_back(std::move(task));
   }
   return tasks;
 }

@@ -21,8 +21,9 @@ struct SeriesStyle {
 /// Runs that differ by their seeds, and by what leaves the result alone.
 struct Series {  // NOLINT(bugprone-exception-escape): the library's json moves without throwing
   std::string optimizer;
-  std::string label;  ///< the optimizer, and the settings in which its series differ
-  std::vector<const FoundRun*> runs;
+  std::string label;                  ///< the optimizer, and the settings in which its series differ
+  std::vector<const FoundRun*> runs;  ///< none: a row of an experiment that is still to be run
+  size_t planned = 0;
   nlohmann::json settings;  ///< without the task's, the seed and what leaves the result alone
   SeriesStyle style;
   SummaryRow summary;
@@ -43,7 +44,8 @@ struct Task {  // NOLINT(bugprone-exception-escape): as above
 };
 
 /// The runs in tasks and series, which point into the collection: experiments as they are laid out, then the runs that
-/// are in none. A second run of the same seed is left out with a notice: it would pass for another measurement.
+/// are in none. Of runs with the same settings and seed, which would pass for several measurements, the one that got
+/// furthest is taken and a notice names the others.
 std::vector<Task> make_tasks(Collection& collection);
 
 }  // namespace sgdph::lab

@@ -13,7 +13,7 @@ namespace {
 
 /// Settings that say where and how, not what.
 bool is_identity(const Field& field) {
-  return field.key == "epochs" || (!field.changeable && field.key != "seed" && field.key != "device");
+  return !field.leaves_result_alone() && field.key != "seed" && field.key != "device";
 }
 
 bool is_wanted(const Axis& axis, const AxisValue& value, const Selection& selection) {
@@ -145,6 +145,12 @@ StudyRun run_of(const Cell& cell, int64_t seed, const std::filesystem::path& out
 }
 
 std::vector<std::string> reductions(const Experiment& experiment, const Selection& selection) {
+  const auto runs = seeds_of(experiment, selection).size();
+  return reductions(experiment, selection, runs, runs);
+}
+
+std::vector<std::string> reductions(
+    const Experiment& experiment, const Selection& selection, size_t fewest_runs, size_t most_runs) {
   if (selection.scale == Scale::Full) return {};
   auto whole = selection;
   whole.scale = Scale::Full;
@@ -166,9 +172,12 @@ std::vector<std::string> reductions(const Experiment& experiment, const Selectio
   }
   std::vector<std::string> lines;
   const bool trained = experiment.kind == ExperimentKind::Accuracy;
-  const auto runs = static_cast<int64_t>(seeds_of(experiment, selection).size());
-  if (trained && runs != experiment.full.runs)
-    lines.push_back(fmt::format("runs {} -> {}", experiment.full.runs, runs));
+  const auto all_runs = static_cast<size_t>(experiment.full.runs);
+  if (trained && fewest_runs != most_runs) {
+    lines.push_back(fmt::format("runs {} -> {} to {}", all_runs, fewest_runs, most_runs));
+  } else if (trained && most_runs != all_runs) {
+    lines.push_back(fmt::format("runs {} -> {}", all_runs, most_runs));
+  }
   if (!trained && experiment.full.seconds != experiment.desk.seconds) {
     lines.push_back(fmt::format("seconds of timing {} -> {}", experiment.full.seconds, experiment.desk.seconds));
   }

@@ -40,6 +40,9 @@ StudyRun run_of(const Cell& cell, int64_t seed, const std::filesystem::path& out
 
 /// What the desk scale changes, a line for each setting: "epochs 200 -> 20".
 std::vector<std::string> reductions(const Experiment& experiment, const Selection& selection);
+/// Where cells have other numbers of runs than the selection says.
+std::vector<std::string> reductions(
+    const Experiment& experiment, const Selection& selection, size_t fewest_runs, size_t most_runs);
 
 /// Refuses axes and values there are not.
 void check_selection(const Experiment& experiment, const Selection& selection);

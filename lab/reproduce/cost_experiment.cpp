@@ -82,10 +82,7 @@ std::optional<CostReport> finished_cost_report(const CostOptions& options, const
 
 ExperimentResult collect_cost_result(
     const Experiment& experiment, const Selection& selection, const std::optional<CostReport>& report) {
-  ExperimentResult result;
-  result.experiment = experiment;
-  result.scale = selection.scale;
-  result.reductions = reductions(experiment, selection);
+  auto result = result_without_cells(experiment, selection);
   const auto options = cost_options_of(experiment, selection);
   for (const auto& cell : cells_of(experiment, selection)) {
     CellResult found;

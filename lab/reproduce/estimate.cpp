@@ -32,11 +32,9 @@ struct ImageTimes {
 };
 
 Batch few_images(const Dataset& data, const Settings& settings, int64_t images) {
-  LoaderOptions options;
+  auto options = train_loader_options(settings);
   options.batch_size = images;
   options.workers = 0;
-  options.seed = static_cast<uint64_t>(settings.seed);
-  options.skip_damaged = settings.skip_damaged;
   Loader loader(data, options);
   loader.start(0);
   auto batch = *loader.next();

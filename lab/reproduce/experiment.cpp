@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 namespace sgdph::lab {
 namespace {
@@ -147,6 +148,26 @@ void check_desk(const Experiment& experiment) {
   }
 }
 
+/// An axis varies what a run is: cells that differ in how it is done would show one run as several.
+void check_axes(const Experiment& experiment, const std::string& where) {
+  Settings known;
+  const auto fields = fields_of(known);
+  std::set<std::string> names;
+  for (const auto& axis : experiment.axes) {
+    if (!names.insert(axis.name).second) fail("{}: axis {} stands there twice", where, axis.name);
+    if (axis.name == kQuantityAxis && experiment.kind != ExperimentKind::Cost) {
+      fail("{}: axis {} is for experiments of kind \"cost\"", where, axis.name);
+    }
+    for (const auto& value : axis.values) {
+      for (const auto& [key, given] : value.recipe.run) {
+        const auto field = std::find_if(fields.begin(), fields.end(), [&](const auto& f) { return f.key == key; });
+        if (field == fields.end() || (!field->leaves_result_alone() && key != "seed" && key != "device")) continue;
+        fail("{}: {} cannot be varied by an axis: cells that differ in it are the same run", given.where, key);
+      }
+    }
+  }
+}
+
 /// A measurement of cost is of one network, for time and memory of several optimizers.
 void check_cost_axes(const Experiment& experiment, const std::string& where) {
   if (experiment.kind != ExperimentKind::Cost) return;
@@ -213,10 +234,12 @@ Experiment parse_experiment(
     }
   }
   if (experiment.axes.empty()) fail("{}: an experiment needs an [[axis]]", where);
+  if (experiment.title.empty()) experiment.title = name;
   if (experiment.ranked.empty()) experiment.ranked = experiment.axes.back().name;
   experiment.axis(experiment.ranked);
   if (const auto* node = root.get("full")) experiment.full = scale_of(*node, "full", experiment, where);
   if (const auto* node = root.get("desk")) experiment.desk = scale_of(*node, "desk", experiment, where);
+  check_axes(experiment, where);
   check_desk(experiment);
   check_cost_axes(experiment, where);
   if (!figures.empty()) {

@@ -1,34 +1,26 @@
 #include "reproduce/paper.h"
 
 #include "base/error.h"
+#include "base/words.h"
 
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <cmath>
 #include <sstream>
 
 namespace sgdph::lab {
 namespace {
 
-std::vector<std::string> split_fields(const std::string& line) {
-  std::vector<std::string> fields{""};
-  for (const auto letter : line) {
-    if (letter == ',') {
-      fields.emplace_back();
-    } else if (letter != '\r') {
-      fields.back() += letter;
-    }
-  }
-  return fields;
+/// Of a line of CSV without quotes; it may end as lines of Windows do.
+std::vector<std::string> fields_of_line(std::string_view line) {
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  return words_between_commas(line);
 }
 
 std::optional<double> figure_of(const std::string& field, const std::string& place) {
   if (field.empty()) return std::nullopt;
-  double value = 0;
-  const auto* end = field.data() + field.size();
-  const auto [stop, error] = std::from_chars(field.data(), end, value);
-  if (error != std::errc() || stop != end || !std::isfinite(value)) fail("{}: '{}' is not a number", place, field);
+  const auto value = number_from<double>(field);
+  if (!value || !std::isfinite(*value)) fail("{}: '{}' is not a number", place, field);
   return value;
 }
 
@@ -41,12 +33,12 @@ PaperFigures parse_paper_figures(
   std::istringstream in(text);
   std::string line;
   std::getline(in, line);
-  if (split_fields(line) != columns) fail("{}:1: the columns must be {}", where, fmt::join(columns, ","));
+  if (fields_of_line(line) != columns) fail("{}:1: the columns must be {}", where, fmt::join(columns, ","));
   PaperFigures figures;
   for (size_t number = 2; std::getline(in, line); ++number) {
     if (line.empty()) continue;
     const auto place = fmt::format("{}:{}", where, number);
-    const auto fields = split_fields(line);
+    const auto fields = fields_of_line(line);
     if (fields.size() != columns.size()) fail("{}: {} fields instead of {}", place, fields.size(), columns.size());
     const auto* rest = fields.data() + axes.size();
     PaperFigure figure{figure_of(rest[0], place), figure_of(rest[1], place), rest[2], rest[3], rest[4]};

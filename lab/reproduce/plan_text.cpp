@@ -53,20 +53,20 @@ std::string plan_text(const ReproduceOptions& options, const ReproducePlan& plan
   }
   Table table;
   table.columns = {"cell", "runs", "done", "a run takes"};
-  size_t done = 0;
   for (const auto& cell : plan.cells) {
     const auto counts = plan_of_cell(cell, options, plan);
-    done += counts.done;
     const auto time = counts.seconds > 0 ? duration_text(counts.seconds) : counts.done == counts.runs ? "-" : "?";
     table.rows.push_back({cell.label, std::to_string(counts.runs), std::to_string(counts.done), time});
   }
+  // Not the sum over cells, which may share runs.
+  const auto done = std::count_if(plan.runs.begin(), plan.runs.end(), [](const auto& run) { return is_over(run); });
   double total = 0;
   for (const auto seconds : plan.seconds) total += seconds;
   text += text_table(table);
   text += fmt::format(
       "{} scale: {} x {}; {}, {} done, {} to do", to_string(selection.scale), count_text(plan.cells.size(), "cell"),
       count_text(seeds_of(experiment, selection).size(), "seed"), count_text(plan.runs.size(), "run"), done,
-      plan.runs.size() - std::min(done, plan.runs.size()));
+      plan.runs.size() - static_cast<size_t>(done));
   if (total > 0) text += fmt::format(", about {} on this machine", duration_text(total));
   text += "\n";
   if (!plan.time_unknown.empty()) text += fmt::format("time unknown: {}\n", plan.time_unknown);

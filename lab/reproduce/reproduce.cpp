@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/words.h"
 #include "reproduce/cost_experiment.h"
 #include "reproduce/estimate.h"
 #include "train/progress.h"
@@ -37,20 +38,18 @@ void write_result(const ExperimentResult& result, const ReproduceOptions& option
   if (!measures_cost(options)) write("-curves.csv", curves_csv(result));
 }
 
-/// The seeds of the selection, and those that any run in the folder has.
-std::vector<int64_t> seeds_in_folder(const ReproduceOptions& options) {
-  const auto planned = seeds_of(options.experiment, options.selection);
-  std::set<int64_t> seeds(planned.begin(), planned.end());
+/// The seeds that any run in the folder has.
+std::set<int64_t> seeds_in_folder(const fs::path& folder) {
+  std::set<int64_t> seeds;
   static const std::string kMark = "-seed";
-  for (const auto& entry : fs::directory_iterator(options.output_dir)) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
     const auto name = entry.path().filename().string();
     const auto mark = name.rfind(kMark);
     if (mark == std::string::npos || !entry.is_directory()) continue;
-    const auto number = name.substr(mark + kMark.size());
-    if (number.empty() || number.size() > 18 || number.find_first_not_of("0123456789") != std::string::npos) continue;
-    seeds.insert(std::stoll(number));
+    const auto seed = number_from<int64_t>(name.substr(mark + kMark.size()));
+    if (seed && *seed >= 0) seeds.insert(*seed);
   }
-  return {seeds.begin(), seeds.end()};
+  return seeds;
 }
 
 /// All that is known of the experiment at this scale, so that a part of the grid does not replace the result of a
@@ -62,8 +61,7 @@ ExperimentResult whole_result(const ReproduceOptions& options) {
     const auto cost = cost_options_of(whole.experiment, whole.selection);
     return result_of(finished_cost_report(cost, whole.output_dir) ? whole : options);
   }
-  whole.selection.seeds = seeds_in_folder(options);
-  auto result = result_of(whole);
+  auto result = collect_result(whole.experiment, whole.selection, whole.output_dir, seeds_in_folder(whole.output_dir));
   std::set<std::vector<std::string>> selected;
   for (const auto& cell : cells_of(options.experiment, options.selection)) selected.insert(cell.values);
   auto& cells = result.cells;
@@ -71,12 +69,15 @@ ExperimentResult whole_result(const ReproduceOptions& options) {
     return cell.folders.empty() && selected.count(cell.cell.values) == 0;
   };
   cells.erase(std::remove_if(cells.begin(), cells.end(), unknown), cells.end());
-  for (const auto& cell : cells) {
+  for (auto& cell : cells) {
+    if (selected.count(cell.cell.values) == 0) cell.planned = cell.folders.size();  // nothing more is known of it
     for (size_t i = 0; i < cell.cell.values.size(); ++i) {
       whole.selection.only[options.experiment.axes[i].name].push_back(cell.cell.values[i]);
     }
   }
-  result.reductions = reductions(options.experiment, whole.selection);  // of what is there
+  const auto [fewest, most] = std::minmax_element(
+      cells.begin(), cells.end(), [](const auto& a, const auto& b) { return a.planned < b.planned; });
+  result.reductions = reductions(options.experiment, whole.selection, fewest->planned, most->planned);
   compare_with_paper(result);
   return result;
 }

@@ -42,16 +42,19 @@ void add_curve(CellResult& result, std::vector<size_t>& counts, const RunRecord&
   }
 }
 
+/// Of the seeds that are planned, and of others that have a record.
 CellResult collect_cell(
-    const Cell& cell, const std::vector<int64_t>& seeds, const std::filesystem::path& output_dir,
-    std::vector<std::string>& notes) {
+    const Cell& cell, const std::vector<int64_t>& planned, const std::set<int64_t>& others,
+    const std::filesystem::path& output_dir, std::vector<std::string>& notes) {
   CellResult result;
   result.cell = cell;
+  result.planned = planned.size();
   std::vector<double> figures;
   std::vector<size_t> counts;
+  auto seeds = others;
+  seeds.insert(planned.begin(), planned.end());
   for (const auto seed : seeds) {
     const auto run = run_of(cell, seed, output_dir);
-    ++result.planned;
     std::optional<RunRecord> record;
     try {
       check_run_folder(run, false);
@@ -60,19 +63,20 @@ CellResult collect_cell(
       notes.push_back(fmt::format("{}: left out: {}", run.name, error.what()));
     }
     if (!record) continue;
+    const bool finished = record->status == "finished";
+    if (finished && static_cast<int64_t>(record->epochs.size()) != cell.settings.epochs) {
+      // It was continued by hand, and is another experiment's.
+      notes.push_back(fmt::format(
+          "{}: left out: it has {} epochs, planned are {}", run.name, record->epochs.size(), cell.settings.epochs));
+      continue;
+    }
+    if (std::find(planned.begin(), planned.end(), seed) == planned.end()) ++result.planned;
     result.folders.push_back(run.folder.string());
-    const auto version = record->header.value("version", std::string("unknown"));
+    const auto version = record->header_text("version");
     if (version != sgdph_version()) notes.push_back(fmt::format("{}: made by version {}", run.name, version));
     add_curve(result, counts, *record);
     result.diverged += record->status == "diverged" ? 1 : 0;
-    if (record->status != "finished") continue;
-    // A run that was continued by hand is another experiment's.
-    if (static_cast<int64_t>(record->epochs.size()) == cell.settings.epochs) {
-      figures.push_back(record->top1);
-    } else {
-      notes.push_back(fmt::format(
-          "{}: left out: it has {} epochs, planned are {}", run.name, record->epochs.size(), cell.settings.epochs));
-    }
+    if (finished) figures.push_back(record->top1);
   }
   for (size_t i = 0; i < counts.size(); ++i) result.curve[i] /= static_cast<double>(counts[i]);
   result.ours = statistic(figures);
@@ -128,15 +132,21 @@ std::string ranked_label(const Experiment& experiment, const Cell& cell) {
   return value;
 }
 
-ExperimentResult collect_result(
-    const Experiment& experiment, const Selection& selection, const std::filesystem::path& output_dir) {
+ExperimentResult result_without_cells(const Experiment& experiment, const Selection& selection) {
   ExperimentResult result;
   result.experiment = experiment;
   result.scale = selection.scale;
   result.reductions = reductions(experiment, selection);
+  return result;
+}
+
+ExperimentResult collect_result(
+    const Experiment& experiment, const Selection& selection, const std::filesystem::path& output_dir,
+    const std::set<int64_t>& other_seeds) {
+  auto result = result_without_cells(experiment, selection);
   const auto seeds = seeds_of(experiment, selection);
   for (const auto& cell : cells_of(experiment, selection)) {
-    result.cells.push_back(collect_cell(cell, seeds, output_dir, result.notes));
+    result.cells.push_back(collect_cell(cell, seeds, other_seeds, output_dir, result.notes));
   }
   compare_with_paper(result);
   return result;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,9 +48,14 @@ struct ExperimentResult {
   std::vector<std::string> notes;  ///< what a reader must know of the records: other versions, unreadable ones
 };
 
-/// Ours from the run records in their folders, and nothing else: it is rebuilt without training.
+/// What a result begins with: the experiment, its scale and reductions.
+ExperimentResult result_without_cells(const Experiment& experiment, const Selection& selection);
+
+/// Ours from the run records in their folders, and nothing else: it is rebuilt without training. Other seeds count in
+/// the cells that have a record of them.
 ExperimentResult collect_result(
-    const Experiment& experiment, const Selection& selection, const std::filesystem::path& output_dir);
+    const Experiment& experiment, const Selection& selection, const std::filesystem::path& output_dir,
+    const std::set<int64_t>& other_seeds = {});
 
 /// Ranks and groups of cells whose figures are there.
 void compare_with_paper(ExperimentResult& result);

@@ -5,6 +5,12 @@
 
 namespace sgdph::lab {
 
+std::string RunRecord::header_text(const char* key) const {
+  const auto entry = header.value(key, nlohmann::json());
+  if (entry.is_null()) return "-";
+  return entry.is_string() ? entry.get<std::string>() : entry.dump();
+}
+
 std::optional<RunRecord> read_run_record(const std::filesystem::path& folder) {
   const auto path = folder / "log.jsonl";
   if (!std::filesystem::exists(path)) return std::nullopt;

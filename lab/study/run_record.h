@@ -24,6 +24,8 @@ struct RunRecord {
   int64_t peak_memory = 0;
 
   bool over() const { return status != "unfinished"; }
+  /// An entry of the header, whatever another version may have put there; "-" if there is none.
+  std::string header_text(const char* key) const;
 };
 
 /// Nothing if there is no log yet; a UserError for a log of another kind.

@@ -1,27 +1,16 @@
 #include "train/event_log.h"
 
 #include "base/files.h"
+#include "train/machine.h"
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
-#include <iomanip>
-#include <sstream>
 
 namespace sgdph::lab {
 namespace {
 
 double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-/// Of a time stamp as the log has it, "2026-01-31T12:00:00Z".
-std::optional<double> seconds_since_epoch(const std::string& stamp) {
-  std::tm time{};
-  std::istringstream in(stamp);
-  in >> std::get_time(&time, "%Y-%m-%dT%H:%M:%SZ");
-  if (in.fail()) return std::nullopt;
-  return static_cast<double>(timegm(&time));
 }
 
 }  // namespace
@@ -38,7 +27,7 @@ void EventLog::catch_up(const std::vector<nlohmann::json>& records) {
   const auto now = wall_time();
   auto time = now;
   for (const auto& record : records) {
-    if (record.at("type") == "header") time = seconds_since_epoch(record.value("started", "")).value_or(now);
+    if (record.at("type") == "header") time = seconds_of_stamp(record.value("started", "")).value_or(now);
     if (record.at("type") != "epoch") continue;
     const auto& cost = record.at("cost");
     time += cost.value("train_seconds", 0.) + cost.value("test_seconds", 0.);

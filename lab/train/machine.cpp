@@ -10,6 +10,8 @@
 #include <chrono>
 #include <ctime>
 #include <fstream>
+#include <iomanip>
+#include <sstream>
 #include <thread>
 
 namespace sgdph::lab {
@@ -34,6 +36,14 @@ std::string sgdph_version() {
 
 std::string time_stamp() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+std::optional<double> seconds_of_stamp(const std::string& stamp) {
+  std::tm time{};
+  std::istringstream in(stamp);
+  in >> std::get_time(&time, "%Y-%m-%dT%H:%M:%SZ");
+  if (in.fail()) return std::nullopt;
+  return static_cast<double>(timegm(&time));
 }
 
 int64_t core_count() {

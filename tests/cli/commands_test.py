@@ -162,15 +162,7 @@ class Compare(support.CommandTest):
 
     def test_it_goes_on_where_it_was_stopped(self):
         words = self.words("--opts", "sgdm,adam", "--checkpoint-every", "1")
-        child = subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                 start_new_session=True)
-        deadline = time.monotonic() + 120
-        while not list((self.folder / "cmp").glob("*/*.ckpt")) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        os.killpg(child.pid, signal.SIGINT)
-        _, errors = child.communicate(timeout=60)
-        self.assertEqual(child.returncode, 130, errors)
-        self.assertIn("the same command continues", errors)
+        self.assertIn("the same command continues", self.stop_at_a_checkpoint(words, self.folder / "cmp"))
         self.succeed(*words)
         calm = self.folder / "calm"
         self.succeed(*self.small("sgdm", 2, calm, "--checkpoint-every", "1"))

@@ -125,6 +125,8 @@ class Inspect(support.CommandTest):
         self.refuse(*self.words("-b", "1000", *output), says=["1000"])
         self.refuse(*self.words("--norm", "instance", "-b", "1", *output), says=["--batch-size"])
         self.refuse("inspect", self.folder / "nowhere", *output, says=["nowhere", "does not exist"])
+        (self.folder / "no-run").mkdir()
+        self.refuse("inspect", self.folder / "no-run", *output, says=["no-run holds no checkpoint; give a run's folder"])
         self.refuse(*self.words("--lr", "1", *output), says=["--lr"])
         (self.folder / "empty.pt").write_bytes(b"")
         self.refuse("inspect", self.folder / "empty.pt", *self.words(*output)[1:], says=["empty.pt"])

@@ -2,7 +2,9 @@
 
 import html.parser
 import json
+import os
 import re
+import subprocess
 import time
 import unittest
 import xml.etree.ElementTree
@@ -191,12 +193,14 @@ class Report(support.CommandTest):
             (runs / name).write_text("[]")
         (runs / "empty").mkdir()
         (runs / "empty" / "log.jsonl").write_text("")
+        (runs / "own.json").write_text("no json")
         half = sample_runs.write_run(runs / "half", "adam", 1) / "log.jsonl"
         half.write_text(half.read_text()[:-30])
         done = self.succeed("report", runs, "--output", self.folder / "page.html")
-        self.assertEqual(done.stderr.count("Left out: "), 7, done.stderr)
+        self.assertEqual(done.stderr.count("Left out: "), 8, done.stderr)
         page = Page((self.folder / "page.html").read_text())
-        for name in ("broken", "other", "old", "cost.json", "inspect.json", "reference.json", "same settings and seed"):
+        for name in ("broken", "other", "old", "cost.json", "inspect.json", "reference.json", "same settings and seed",
+                     "not one whole line"):
             self.assertIn(name, done.stderr)
             self.assertIn(name, page.text)
         rows = {row[0]: row for row in page.tables[0]}
@@ -212,11 +216,25 @@ class Report(support.CommandTest):
         self.assertEqual([line for line in text.splitlines() if line.startswith("# ")], text.splitlines()[:1])
         self.assertIn("## Cost of a step: ", text)
         links = re.findall(r"!\[.*?\]\(<(.*?)>\)", text)
-        self.assertEqual(len(links), 4)
-        for link in links:
+        self.assertEqual(len(links), 5)
+        self.assertEqual((output.parent / links[4]).read_bytes(), next((self.runs / "inspect").glob("*.svg")).read_bytes())
+        for link in links[:4]:
             root = xml.etree.ElementTree.parse(output.parent / link).getroot()
             self.assertEqual(len(root.findall("{http://www.w3.org/2000/svg}polyline")), 7)
             self.assertEqual(len(root.findall("{http://www.w3.org/2000/svg}polygon")), 7)
+
+    def test_a_link_stays_one_and_a_pipe_is_written_to(self):
+        (self.folder / "real").write_text("before")
+        (self.folder / "link").symlink_to("real")
+        self.succeed("report", self.runs, "--output", self.folder / "link")
+        self.assertTrue((self.folder / "link").is_symlink())
+        self.assertIn("<!doctype html>", (self.folder / "real").read_text())
+        os.mkfifo(self.folder / "pipe")
+        reader = subprocess.Popen(["cat", self.folder / "pipe"], stdout=subprocess.PIPE, text=True)
+        self.succeed("report", self.runs, "--format", "markdown", "--output", self.folder / "pipe")
+        text, _ = reader.communicate(timeout=60)
+        self.assertIn("| SGD-PH", text)
+        self.assertTrue((self.folder / "pipe").is_fifo())
 
     def test_a_single_run_and_a_run_without_epochs_have_a_page(self):
         sample_runs.write_run(self.folder / "one", "sgdm", 1, 1)

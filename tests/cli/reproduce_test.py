@@ -3,10 +3,6 @@
 import csv
 import fcntl
 import json
-import os
-import signal
-import subprocess
-import time
 import unittest
 
 import support
@@ -113,11 +109,24 @@ class Own(support.CommandTest):
         self.assertNotIn("SGDM", done.stdout)
         cells = json.loads((self.out / "mine.json").read_text())["cells"]
         self.assertEqual([(c["values"]["opt"], c["ours"]["n"], c["planned"]) for c in cells],
-                         [("sgdm", 1, 3), ("sgd-ph", 2, 3)])
-        self.assertIn("runs 4 -> 3", json.loads((self.out / "mine.json").read_text())["reductions"])
+                         [("sgdm", 1, 1), ("sgd-ph", 2, 2)])
+        self.assertIn("runs 4 -> 1 to 2", json.loads((self.out / "mine.json").read_text())["reductions"])
+        # Folders of others do not count.
+        (self.out / "backup-seed77").mkdir()
+        self.succeed(*self.words("--only", "opt=sgdm", "--only", "width=0.25"))
+        cells = json.loads((self.out / "mine.json").read_text())["cells"]
+        self.assertEqual([c["planned"] for c in cells], [1, 2])
         self.refuse(*self.words("--only", "opt=sgd"), says=["opt of mine", "did you mean"])
         self.refuse(*self.words("--only", "opts=sgdm"), says=["opts", "did you mean 'opt'?"])
         self.refuse(*self.words("--only", "opt"), says=["--only"])
+
+    def test_cells_that_share_a_run_are_counted_once(self):
+        text = EXPERIMENT.replace("values = [0.25, 0.5]", '[[axis.value]]\nname = "a"\nwidth = 0.25\n[[axis.value]]\nname = "b"\n'
+                                  'width = 0.25\n[[axis.value]]\nname = "c"\nwidth = 0.5')
+        (self.folder / "paper" / "mine.csv").unlink()
+        (self.folder / "mine.toml").write_text(text)
+        self.succeed(*self.words("--only", "opt=sgdm", "--only", "width=a"))
+        self.assertIn("2 runs, 1 done, 1 to do", self.succeed(*self.words("--only", "opt=sgdm", "--dry-run")).stdout)
 
     def test_a_half_written_record_is_continued(self):
         only = ["--only", "opt=sgd-ph", "--only", "width=0.25"]
@@ -195,15 +204,7 @@ class Own(support.CommandTest):
         text = EXPERIMENT.replace("epochs = 2", "epochs = 6\ncheckpoint_every = 1")
         (self.folder / "mine.toml").write_text(text)
         words = self.words("--only", "width=0.5")
-        child = subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                 cwd=self.folder, start_new_session=True)
-        deadline = time.monotonic() + 120
-        while not list(self.out.glob("*/*.ckpt")) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        os.killpg(child.pid, signal.SIGINT)
-        _, errors = child.communicate(timeout=60)
-        self.assertEqual(child.returncode, 130, errors)
-        self.assertIn("the same command continues", errors)
+        self.assertIn("the same command continues", self.stop_at_a_checkpoint(words, self.out))
         self.succeed(*words)
         calm = [*words]
         calm[calm.index("out")] = "calm"
@@ -278,6 +279,7 @@ class Builtin(support.CommandTest):
     def test_unknown_names_are_refused_with_the_nearest(self):
         self.refuse("reproduce", "cifr", says=["did you mean 'cifar'?"])
         self.refuse("reproduce", says=["name"])
+        self.refuse("reproduce", "alpha", "--data-path", "imagenet=x", says=["data set of alpha", "'imagenet'", "cifar100"])
         self.refuse("reproduce", "cifar", "--data-path", "x", says=["cifar100, cifar10", "NAME="])
         self.refuse("reproduce", "cifar", "--seeds", "0", says=["--seeds"])
 

@@ -5,9 +5,11 @@ import json
 import os
 import random
 import shutil
+import signal
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -94,6 +96,19 @@ class CommandTest(unittest.TestCase):
         if writes_nothing:
             self.assertEqual(before, sorted(str(p) for p in self.folder.rglob("*")))
         return done
+
+    def stop_at_a_checkpoint(self, words, folder):
+        """Starts the command, presses Ctrl-C (all its processes get it) when a run below the folder has a checkpoint, and
+        gives what it says; it must end as interrupted."""
+        child = subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                 cwd=self.folder, start_new_session=True)
+        deadline = time.monotonic() + 120
+        while not list(folder.glob("*/*.ckpt")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.killpg(child.pid, signal.SIGINT)
+        _, errors = child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 130, errors)
+        return errors
 
     def assert_same_run(self, one, other):
         self.assertEqual(figures(one), figures(other))

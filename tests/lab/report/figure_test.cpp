@@ -32,6 +32,19 @@ TEST(CurveFigure, HasALineForEachSeriesAndABandWhereThereAreSeeds) {
   EXPECT_TRUE(contains(svg, ">70 %</text>"));
 }
 
+TEST(CurveFigure, ALongTitleGoesOnInTheNextLine) {
+  Task task;
+  task.title = "Learning rates: does the ranking hang on the paper's? Seven optimizers at three rates - resnet18, x0.3";
+  const auto svg = curve_figure(task, 0);
+  EXPECT_EQ(count_of(svg, "class=\"title\""), 2U);
+  EXPECT_TRUE(contains(svg, "Learning rates: does the ranking hang on the paper"));
+  EXPECT_TRUE(contains(svg, "resnet18, x0.3</text>"));
+  for (auto at = svg.find("class=\"title\""); at != std::string::npos; at = svg.find("class=\"title\"", at + 1)) {
+    const auto from = svg.find('>', at) + 1;
+    EXPECT_LE(svg.find('<', from) - from, 75U);  // bold letters of 14 px on 576 px
+  }
+}
+
 TEST(CurveFigure, SurvivesOneEpochNoEpochAndFiguresOutOfTheOrdinary) {
   const TempFolder folder;
   write_run(folder / "one", "sgdm", 1, 70, 1);

@@ -1,7 +1,9 @@
 #include "report/task.h"
 #include "base/files.h"
+#include "report/figure.h"
 #include "report/notes.h"
 #include "report/page_data.h"
+#include "report/tables.h"
 #include "sample_runs.h"
 #include "support/checks.h"
 
@@ -58,7 +60,8 @@ TEST(Tasks, OfAnExperimentAreItsTablesAndOtherRunsComeAfter) {
   write_run(folder / "c", "sgdm", 1, 60);
   write_run(folder / "d", "sgdm", 2, 50);
   const auto cell = [](const char* row, const std::vector<std::string>& runs, const nlohmann::json& paper) {
-    return nlohmann::json{{"row", row}, {"runs", runs}, {"paper", paper}, {"ours", nullptr}};
+    return nlohmann::json{{"row", row},      {"runs", runs}, {"paper", paper},
+                          {"ours", nullptr}, {"planned", 3}, {"settings", {{"opt", "sgd-ph"}}}};
   };
   const nlohmann::json paper{{"value", 77.5}, {"std", nullptr}};
   nlohmann::json experiment{
@@ -71,24 +74,37 @@ TEST(Tasks, OfAnExperimentAreItsTablesAndOtherRunsComeAfter) {
       {"why", "Small."},
       {"notes", {"one run"}},
       {"groups",
-       {{{"label", "first"}, {"cells", {2, 0}}, {"words", ""}}, {{"label", "second"}, {"cells", {1}}, {"words", ""}}}},
+       {{{"label", "first"}, {"cells", {2, 0, 3}}, {"words", ""}},
+        {{"label", "second"}, {"cells", {1}}, {"words", ""}}}},
       {"cells",
-       {cell("Ours", {"a", "b", "gone"}, paper), cell("None yet", {"gone"}, paper), cell("<Rival>", {"c"}, nullptr)}}};
+       {cell("Ours", {"a", "b", "gone"}, paper), cell("None here", {"gone"}, paper), cell("<Rival>", {"c"}, nullptr),
+        cell("To be run", {}, paper)}}};
   write_file_atomically(folder / "mine.json", {experiment.dump()});
   write_file_atomically(folder / "other.json", {"[1, 2]"});
   auto found = collect({folder.path()});
   const auto tasks = make_tasks(found);
-  ASSERT_EQ(tasks.size(), 2U);  // the second table has no run yet
+  ASSERT_EQ(tasks.size(), 2U);  // the second table has no run
   EXPECT_EQ(tasks[0].title, "Mine - first");
   EXPECT_EQ(tasks[0].note, "Table 9, desk scale. Reductions: epochs 8 -> 4. Small. Notes: one run.");
-  EXPECT_EQ(labels_of(tasks[0]), (std::vector<std::string>{"<Rival>", "Ours"}));
+  EXPECT_EQ(labels_of(tasks[0]), (std::vector<std::string>{"<Rival>", "Ours", "To be run"}));
   EXPECT_EQ(tasks[0].series[1].runs.size(), 2U);
   EXPECT_DOUBLE_EQ(tasks[0].series[1].reference.value().value, 77.5);
   EXPECT_FALSE(tasks[0].series[0].reference);
   EXPECT_EQ(tasks[1].title, "cifar10, resnet8, 4 epochs");
   ASSERT_EQ(tasks[1].series.size(), 1U);
   EXPECT_EQ(tasks[1].series[0].runs.front()->seed, 2);
-  EXPECT_TRUE(found.notices.empty());
+  // What is still to be run has a row, and no curve; what should be there and is not is said.
+  const auto results = result_table(tasks[0]);
+  EXPECT_EQ(results.rows[1].back().text, "2/3");
+  EXPECT_EQ(results.rows[2].back().text, "0/3");
+  EXPECT_EQ(results.rows[2][1].text, "-");
+  EXPECT_EQ(results.rows[2][2].text, "77.50");
+  EXPECT_EQ(differing_settings(tasks[0]).columns.size(), 3U);
+  EXPECT_FALSE(contains(page_data(tasks), "To be run"));
+  EXPECT_FALSE(contains(curve_figure(tasks[0], 0), "To be run"));
+  EXPECT_EQ(
+      found.notices, (std::vector<std::string>{
+                         "Missing: 1 of the 4 runs of: Mine - first", "Missing: 1 of the 1 runs of: Mine - second"}));
 
   experiment.erase("why");
   write_file_atomically(folder / "mine.json", {experiment.dump()});
@@ -118,6 +134,42 @@ TEST(Tasks, AFolderGivenTwiceAndASeedRunTwiceCountOnce) {
   EXPECT_EQ(tasks[0].series[0].runs.size(), 1U);
   ASSERT_EQ(found.notices.size(), 1U);
   EXPECT_TRUE(contains(found.notices[0], "same settings and seed")) << found.notices[0];
+}
+
+TEST(Tasks, OfRunsOfTheSameSeedTheOneThatGotFurthestIsTaken) {
+  const TempFolder folder;
+  write_run(folder / "a", "sgdm", 1, 10, 4);
+  auto log = read_file(folder / "a" / "log.jsonl");
+  write_file_atomically(folder / "a" / "log.jsonl", {log.substr(0, log.rfind('\n', log.size() - 2) + 1)});  // no end
+  write_run(folder / "b", "sgdm", 1, 70, 4);
+  auto found = collect({folder.path()});
+  const auto tasks = make_tasks(found);
+  ASSERT_EQ(tasks.at(0).series.at(0).runs.size(), 1U);
+  EXPECT_DOUBLE_EQ(tasks[0].series[0].summary.top1.mean, 70);
+  ASSERT_EQ(found.notices.size(), 1U);
+  EXPECT_TRUE(contains(found.notices[0], "/a has the same settings and seed as ")) << found.notices[0];
+}
+
+TEST(Collection, ATableWithoutItsRunsIsNothing) {
+  const TempFolder folder;
+  write_file_atomically(
+      folder / "mine.json",
+      {R"({"experiment": "mine", "title": "Mine", "paper": "", "scale": "desk", "quantity": "test accuracy %",
+           "reductions": [], "why": "", "notes": [], "groups": [], "cells": []})"});
+  EXPECT_TRUE(contains(test::error_of([&] { collect({folder.path()}); }), "no run, cost.json or inspect.json"));
+}
+
+TEST(Collection, SomebodysOwnJsonIsPassedOverAndACutRecordIsNot) {
+  const TempFolder folder;
+  write_run(folder / "a", "sgdm", 1, 70);
+  std::filesystem::create_directories(folder / "cut");
+  write_file_atomically(folder / "cut" / "log.jsonl", {R"({"type": "hea)"});
+  write_file_atomically(folder / "own.json", {"{ // with a remark"});
+  write_file_atomically(folder / "mine.json", {"{\n  \"axes\": ["});
+  const auto found = collect({folder.path()});
+  ASSERT_EQ(found.notices.size(), 2U);
+  EXPECT_TRUE(contains(found.notices[0], "cut")) << found.notices[0];
+  EXPECT_TRUE(contains(found.notices[1], "mine.json: not JSON, or cut off")) << found.notices[1];
 }
 
 TEST(Tasks, WithTheSameNameAndOtherSettingsSayMore) {

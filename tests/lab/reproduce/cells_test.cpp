@@ -70,12 +70,15 @@ TEST(Cells, AValueOfAnAxisMaySetThingsForOneOptimizer) {
 }
 
 TEST(Cells, TheControlOfCurvatureHasTheRateAndDecayOfSgdPh) {
-  const auto control = settings_of("curvature", {"sgdm"});
-  const auto published = settings_of("curvature", {"published"});
-  EXPECT_EQ(control.opt, "sgdm");
-  EXPECT_EQ(control.lr, published.lr);
-  EXPECT_EQ(control.weight_decay, published.weight_decay);
-  EXPECT_EQ(control.momentum, published.momentum);
+  for (const auto* model : {"resnet18", "vgg11"}) {
+    const auto control = settings_of("curvature", {model, "sgdm"});
+    const auto published = settings_of("curvature", {model, "published"});
+    EXPECT_EQ(control.model, published.model);
+    EXPECT_EQ(control.opt, "sgdm");
+    EXPECT_EQ(control.lr, published.lr);
+    EXPECT_EQ(control.weight_decay, published.weight_decay);
+    EXPECT_EQ(control.momentum, published.momentum);
+  }
 }
 
 TEST(Cells, TheDeskIsSmallerAndKeepsRatesAndDecays) {
@@ -133,7 +136,7 @@ TEST(Cells, ExperimentsShareTheRunsOfTheCellsTheyShareAndNoOthers) {
     EXPECT_EQ(main, folder("alpha", {"0.9"}));
     EXPECT_EQ(main, folder("batch-size", {scale == Scale::Full ? "128" : "32"}));
     EXPECT_EQ(main, folder("rates", {"resnet18", "x1", "sgd-ph"}));
-    EXPECT_EQ(main, folder("curvature", {"published"}));
+    EXPECT_EQ(main, folder("curvature", {"resnet18", "published"}));
     EXPECT_EQ(main, folder("tau-so", {"cifar100", "resnet18", "0.001"}));
     EXPECT_NE(main, folder("alpha", {"0.8"}));
     EXPECT_NE(main, folder("cifar", {"cifar100", "resnet18", "sgdm"}));

@@ -2,6 +2,7 @@
 #include "support/checks.h"
 #include "support/sample_data.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace sgdph::lab {
@@ -38,6 +39,10 @@ TEST(Experiment, IsReadFromItsFile) {
   EXPECT_EQ(experiment.desk.why, "small");
 }
 
+TEST(Experiment, WithoutATitleIsCalledByItsName) {
+  EXPECT_EQ(parse_experiment("x", "[[axis]]\nname = 'epochs'\nvalues = [1]\n", "", "x.toml").title, "x");
+}
+
 TEST(Experiment, MistakesAreNamedWithTheirLine) {
   EXPECT_TRUE(contains(error_with("titel = 'T'\n"), "x.toml:1: unknown key 'titel' (did you mean 'title'?)"));
   EXPECT_TRUE(contains(error_with("title = 3\n"), "x.toml:1: takes a text"));
@@ -62,6 +67,13 @@ TEST(Experiment, MistakesAreNamedWithTheirLine) {
   EXPECT_TRUE(
       contains(error_with("kind = 'cost'\n[[axis]]\nname = 'quantity'\nvalues = ['tiem']\n"), "did you mean 'time'?"));
   EXPECT_TRUE(contains(error_with("kind = 'cost'\n[[axis]]\nname = 'model'\nvalues = ['vgg11']\n"), "axis model"));
+  const std::string opts = "[[axis]]\nname = 'opt'\nvalues = ['sgdm', 'adam']\n";
+  EXPECT_TRUE(contains(error_with(opts + opts), "axis opt stands there twice"));
+  for (const auto* key : {"seed", "threads", "workers"}) {
+    const auto error = error_with(fmt::format("[[axis]]\nname = '{}'\nvalues = [1, 2]\n", key));
+    EXPECT_TRUE(contains(error, fmt::format("x.toml:3: {} cannot be varied", key))) << error;
+  }
+  EXPECT_TRUE(contains(error_with("[[axis]]\nname = 'quantity'\nvalues = ['time']\n"), "kind \"cost\""));
   const std::string named = "[[axis]]\nname = 'rate'\n[[axis.value]]\nname = 'low'\n";
   EXPECT_TRUE(contains(error_with(named + "optimizer = { sgdn = { lr = 1.0 } }\n"), "sgdn"));
   EXPECT_TRUE(contains(error_with(named + "optimizer = { sgdm = { lr_so = 1.0 } }\n"), "lr_so is not a setting"));

@@ -54,7 +54,7 @@ class ResultTest : public testing::Test {
 
   Experiment experiment_ = parse_experiment("x", kText, kFigures, "x.toml");
   Selection selection_;
-  std::string version_ = sgdph_version();
+  nlohmann::json version_ = sgdph_version();
   TempFolder folder_;
 };
 
@@ -126,8 +126,28 @@ TEST_F(ResultTest, ARunThatWasContinuedBeyondThePlanIsLeftOutAndNamed) {
   write(0, 1, 50, "finished", 3);
   const auto found = result();
   EXPECT_EQ(found.cells[0].ours.count, 0U);
+  EXPECT_TRUE(found.cells[0].folders.empty());  // no report is to average over it
+  EXPECT_TRUE(found.cells[0].curve.empty());
   ASSERT_EQ(found.notes.size(), 1U);
   EXPECT_TRUE(contains(found.notes[0], "it has 3 epochs, planned are 2")) << found.notes[0];
+}
+
+TEST_F(ResultTest, OtherSeedsCountWhereTheyHaveARecord) {
+  write(0, 1, 50);
+  write(0, 7, 60);
+  const auto found = collect_result(experiment_, selection_, folder_.path(), {1, 7});
+  EXPECT_EQ(found.cells[0].ours.count, 2U);
+  EXPECT_EQ(found.cells[0].planned, 3U);
+  EXPECT_EQ(found.cells[1].planned, 2U);
+}
+
+TEST_F(ResultTest, AVersionThatIsNoTextIsSaidAsItIs) {
+  version_ = 3;
+  write(0, 1, 50);
+  const auto found = result();
+  EXPECT_EQ(found.cells[0].ours.count, 1U);
+  ASSERT_EQ(found.notes.size(), 1U);
+  EXPECT_TRUE(contains(found.notes[0], "made by version 3")) << found.notes[0];
 }
 
 TEST_F(ResultTest, WithoutFiguresOfThePaperItsColumnsAreNotThere) {

@@ -1,0 +1,1 @@
+sgdph_lab_test(base words)
