@@ -160,7 +160,8 @@ void check_axes(const Experiment& experiment, const std::string& where) {
     }
     for (const auto& value : axis.values) {
       for (const auto& [key, given] : value.recipe.run) {
-        const auto field = std::find_if(fields.begin(), fields.end(), [&](const auto& f) { return f.key == key; });
+        const auto same = [&name = key](const auto& f) { return f.key == name; };
+        const auto field = std::find_if(fields.begin(), fields.end(), same);
         if (field == fields.end() || (!field->leaves_result_alone() && key != "seed" && key != "device")) continue;
         fail("{}: {} cannot be varied by an axis: cells that differ in it are the same run", given.where, key);
       }
