@@ -10,17 +10,27 @@
 namespace sgdph::lab {
 namespace {
 
-/// The text with `code` marked; a backtick without another is a backtick.
-std::string with_code(std::string_view text) {
+/// What stands between two marks in an element, and `outside` of the rest; a mark without another is a mark.
+template <class Outside>
+std::string with_element(std::string_view text, std::string_view mark, const char* element, const Outside& outside) {
   std::string html;
   while (true) {
-    const auto open = text.find('`');
-    const auto close = open == std::string_view::npos ? open : text.find('`', open + 1);
-    if (close == std::string_view::npos) return html + escape_markup(text);
-    html += escape_markup(text.substr(0, open));
-    html += fmt::format("<code>{}</code>", escape_markup(text.substr(open + 1, close - open - 1)));
-    text.remove_prefix(close + 1);
+    const auto open = text.find(mark);
+    const auto begin = open + mark.size();
+    const auto close = open == std::string_view::npos ? open : text.find(mark, begin);
+    if (close == std::string_view::npos) return html + outside(text);
+    html += outside(text.substr(0, open));
+    html += fmt::format("<{0}>{1}</{0}>", element, escape_markup(text.substr(begin, close - begin)));
+    text.remove_prefix(close + mark.size());
   }
+}
+
+std::string with_strong(std::string_view text) {
+  return with_element(text, "**", "strong", [](std::string_view rest) { return escape_markup(rest); });
+}
+
+std::string with_code(std::string_view text) {
+  return with_element(text, "`", "code", with_strong);
 }
 
 /// Lines that belong together, under construction.

@@ -4,7 +4,8 @@
 
 namespace sgdph::lab {
 
-/// A writer's notes on a page: paragraphs, lists ("- "), headings ("## ") and `code` of Markdown; all else is text.
+/// A writer's notes on a page: paragraphs, lists ("- "), headings ("## "), `code` and **strong** of Markdown; all else
+/// is text.
 std::string notes_html(const std::string& text);
 
 }  // namespace sgdph::lab

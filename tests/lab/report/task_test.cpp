@@ -122,6 +122,9 @@ TEST(Notes, AreParagraphsListsAndHeadingsOfEscapedText) {
   EXPECT_EQ(
       notes_html("Run `a < b` and `c`; one ` alone"),
       "<p>Run <code>a &lt; b</code> and <code>c</code>; one ` alone</p>\n");
+  EXPECT_EQ(
+      notes_html("**Found: <b>** 2**3, `**kept**`"),
+      "<p><strong>Found: &lt;b&gt;</strong> 2**3, <code>**kept**</code></p>\n");
 }
 
 TEST(Tasks, AFolderGivenTwiceAndASeedRunTwiceCountOnce) {
