@@ -68,7 +68,11 @@ ExperimentResult whole_result(const ReproduceOptions& options) {
   const auto unknown = [&](const CellResult& cell) {
     return cell.folders.empty() && selected.count(cell.cell.values) == 0;
   };
+  const auto all = cells.size();
   cells.erase(std::remove_if(cells.begin(), cells.end(), unknown), cells.end());
+  if (cells.size() < all) {
+    result.notes.push_back(fmt::format("{} of the experiment's {} cells are not here", all - cells.size(), all));
+  }
   for (auto& cell : cells) {
     if (selected.count(cell.cell.values) == 0) cell.planned = cell.folders.size();  // nothing more is known of it
     for (size_t i = 0; i < cell.cell.values.size(); ++i) {

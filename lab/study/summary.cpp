@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <list>
 #include <numeric>
 
@@ -137,16 +138,16 @@ std::vector<SummaryRow> summarise_groups(const std::vector<RunGroup>& groups) {
   for (const auto& group : groups) rows.push_back(row_of(group));
   const auto sgdm = std::find_if(
       rows.begin(), rows.end(), [](const auto& row) { return row.optimizer == "sgdm" && row.top1.count > 0; });
-  SummaryRow* best = nullptr;
+  auto best = -std::numeric_limits<double>::infinity();
   for (auto& row : rows) {
     if (row.top1.count == 0) continue;
     if (sgdm != rows.end()) {
       row.relative_seconds = row.seconds / sgdm->seconds;
       row.relative_memory = row.memory / sgdm->memory;
     }
-    if (best == nullptr || row.top1.mean > best->top1.mean) best = &row;
+    best = std::max(best, row.top1.mean);
   }
-  if (best != nullptr && rows.size() > 1) best->best = true;
+  for (auto& row : rows) row.best = rows.size() > 1 && row.top1.count > 0 && row.top1.mean == best;
   return rows;
 }
 

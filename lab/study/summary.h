@@ -33,7 +33,7 @@ struct SummaryRow {
   double memory = 0;                       ///< mean peak resident set, bytes
   std::optional<double> relative_seconds;  ///< to SGDM, if that finished
   std::optional<double> relative_memory;
-  bool best = false;  ///< highest mean of the last epoch
+  bool best = false;  ///< highest mean of the last epoch; several may share it
 };
 
 struct PlannedRun {

@@ -111,6 +111,7 @@ class Own(support.CommandTest):
         self.assertEqual([(c["values"]["opt"], c["ours"]["n"], c["planned"]) for c in cells],
                          [("sgdm", 1, 1), ("sgd-ph", 2, 2)])
         self.assertIn("runs 4 -> 1 to 2", json.loads((self.out / "mine.json").read_text())["reductions"])
+        self.assertIn("2 of the experiment's 4 cells are not here", (self.out / "mine.md").read_text())
         # Folders of others do not count.
         (self.out / "backup-seed77").mkdir()
         self.succeed(*self.words("--only", "opt=sgdm", "--only", "width=0.25"))

@@ -61,6 +61,16 @@ TEST(Summary, ComparesFinishedRunsWithSgdmAndMarksTheBest) {
   EXPECT_NE(text.find("1/2, 1 diverged"), std::string::npos) << text;
 }
 
+TEST(Summary, EqualBestsAreBothMarked) {
+  const TempFolder folder;
+  const auto rows = summarise(
+      {write_run(folder.path(), "sgdm", 1, 70, 10), write_run(folder.path(), "adam", 1, 60, 10),
+       write_run(folder.path(), "sgd-ph", 1, 70, 10)});
+  EXPECT_TRUE(rows[0].best);
+  EXPECT_FALSE(rows[1].best);
+  EXPECT_TRUE(rows[2].best);
+}
+
 TEST(Summary, ARecordOfAnotherKindIsNamed) {
   const TempFolder folder;
   RunLog(folder.path() / "log.jsonl").start({{{"kind", "other"}}});
