@@ -22,7 +22,7 @@ std::string type_name(const lab::Field& field) {
 std::string default_text(const lab::Field& field) {
   const auto value = field.get();
   if (value.is_null() || value == "" || value == nlohmann::json::array()) return "";
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return lab::plain_text(value);
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ std::string settings_text(const lab::Settings& settings) {
       line = fmt::format("{:<10}", part);
     }
     const auto value = field.get();
-    const auto word = fmt::format(" {}={}", field.key, value.is_string() ? value.get<std::string>() : value.dump());
+    const auto word = fmt::format(" {}={}", field.key, lab::plain_text(value));
     if (line.size() + word.size() > 110) {
       flush();
       line = std::string(10, ' ');

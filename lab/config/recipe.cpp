@@ -16,10 +16,9 @@ namespace {
 
 bool is_optimizer_setting(const std::string& key) {
   Settings scratch;
-  for (const auto& field : fields_of(scratch)) {
-    if (field.key == key) return field.part == Field::Part::Optimizer && key != "opt";
-  }
-  return false;
+  const auto fields = fields_of(scratch);
+  const auto* field = find_field(fields, key);
+  return field != nullptr && field->part == Field::Part::Optimizer && key != "opt";
 }
 
 /// Refuses what the optimizer would silently ignore.

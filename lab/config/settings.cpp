@@ -150,13 +150,21 @@ nlohmann::json Field::parse(const std::string& word, const std::string& where) c
 void apply_layer(Settings& settings, const Layer& layer) {
   const auto fields = fields_of(settings);
   for (const auto& [key, given] : layer) {
-    const Field* found = nullptr;
-    for (const auto& field : fields) {
-      if (field.key == key) found = &field;
-    }
+    const auto* found = find_field(fields, key);
     if (found == nullptr) fail("{}: unknown key '{}'{}", given.where, key, suggestion(key, field_keys()));
     found->set(given.value, given.where);
   }
+}
+
+const Field* find_field(const std::vector<Field>& fields, const std::string& key) {
+  for (const auto& field : fields) {
+    if (field.key == key) return &field;
+  }
+  return nullptr;
+}
+
+std::string plain_text(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
 std::vector<std::string> field_keys() {

@@ -102,6 +102,10 @@ const char* to_string(Field::Part part);
 /// The list. It points into `settings`.
 std::vector<Field> fields_of(Settings& settings);
 std::vector<std::string> field_keys();
+/// Null if there is none.
+const Field* find_field(const std::vector<Field>& fields, const std::string& key);
+/// A value as it stands on a command line and in tables: a text without quotes, all else as JSON has it.
+std::string plain_text(const nlohmann::json& value);
 
 /// A value and where it was given ("--lr", "recipe.toml:7").
 struct Given {  // NOLINT(bugprone-exception-escape): of the JSON library's move

@@ -14,8 +14,7 @@ namespace {
 using nlohmann::json;
 
 std::string cell_text(const json& value) {
-  if (value.is_null()) return "-";
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_null() ? "-" : plain_text(value);
 }
 
 ReportTable plain(const Table& table) {

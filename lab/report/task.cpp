@@ -34,9 +34,8 @@ SplitSettings split(const json& settings) {
   const auto fields = fields_of(known);
   SplitSettings parts;
   for (const auto& [key, value] : settings.items()) {
-    const auto same = [&name = key](const auto& field) { return field.key == name; };
-    const auto field = std::find_if(fields.begin(), fields.end(), same);
-    const bool ours = field != fields.end();
+    const auto* field = find_field(fields, key);
+    const bool ours = field != nullptr;
     if (key == "seed" || key == "opt" || (ours && field->leaves_result_alone())) continue;
     const bool of_task = ours && key != "kernels" &&
                          (key == "epochs" || field->part == Field::Part::Data || field->part == Field::Part::Model);
@@ -45,20 +44,17 @@ SplitSettings split(const json& settings) {
   return parts;
 }
 
-std::string shown(const json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
 /// "cifar100, resnet18, 200 epochs", and what is not as usual.
 std::string title_of(const json& task, bool all) {
   const auto epochs = task.value("epochs", json()).dump();
   auto title = fmt::format(
-      "{}, {}, {} epoch{}", shown(task.at("dataset")), shown(task.at("model")), epochs, epochs == "1" ? "" : "s");
+      "{}, {}, {} epoch{}", plain_text(task.at("dataset")), plain_text(task.at("model")), epochs,
+      epochs == "1" ? "" : "s");
   const auto usual = to_json(Settings());
   for (const auto& [key, value] : task.items()) {
     if (key == "dataset" || key == "model" || key == "epochs" || (key == "form" && !all)) continue;
     if (!all && usual.contains(key) && usual.at(key) == value) continue;
-    title += fmt::format(", {} {}", key, shown(value));
+    title += fmt::format(", {} {}", key, plain_text(value));
   }
   return title;
 }
@@ -117,7 +113,7 @@ void label_series(std::vector<Series>& series) {
     for (const auto& [key, most] : usual[one.optimizer]) {
       const auto value = one.settings.value(key, json());
       if (most == value) continue;
-      one.label += value.is_null() ? fmt::format(", no {}", key) : fmt::format(", {} {}", key, shown(value));
+      one.label += value.is_null() ? fmt::format(", no {}", key) : fmt::format(", {} {}", key, plain_text(value));
     }
   }
   std::stable_sort(series.begin(), series.end(), [](const auto& a, const auto& b) {

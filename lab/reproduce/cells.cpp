@@ -11,11 +11,6 @@
 namespace sgdph::lab {
 namespace {
 
-/// Settings that say where and how, not what.
-bool is_identity(const Field& field) {
-  return !field.leaves_result_alone() && field.key != "seed" && field.key != "device";
-}
-
 bool is_wanted(const Axis& axis, const AxisValue& value, const Selection& selection) {
   const auto found = selection.only.find(axis.name);
   return found == selection.only.end() ||
@@ -82,7 +77,7 @@ std::string short_checksum(const Settings& settings) {
 
 std::string shown_value(const std::string& key, const nlohmann::json& value) {
   if ((key == "train_limit" || key == "test_limit") && value == 0) return "all";
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return plain_text(value);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ std::string text_of(const toml::node& node, const std::string& where) {
 AxisValue plain_value(const std::string& axis, const toml::node& node, const std::string& where) {
   const auto value = toml_value(node, where);
   AxisValue result;
-  result.name = value.is_string() ? value.get<std::string>() : value.dump();
+  result.name = plain_text(value);
   result.label = result.name;
   if (axis == "opt") result.label = optimizer_info(result.name).label;
   if (axis == kQuantityAxis) return result;
@@ -160,9 +160,8 @@ void check_axes(const Experiment& experiment, const std::string& where) {
     }
     for (const auto& value : axis.values) {
       for (const auto& [key, given] : value.recipe.run) {
-        const auto same = [&name = key](const auto& f) { return f.key == name; };
-        const auto field = std::find_if(fields.begin(), fields.end(), same);
-        if (field == fields.end() || (!field->leaves_result_alone() && key != "seed" && key != "device")) continue;
+        const auto* field = find_field(fields, key);
+        if (field == nullptr || is_identity(*field)) continue;
         fail("{}: {} cannot be varied by an axis: cells that differ in it are the same run", given.where, key);
       }
     }
@@ -193,6 +192,10 @@ void check_figures(const Experiment& experiment, const std::string& where) {
 }
 
 }  // namespace
+
+bool is_identity(const Field& field) {
+  return !field.leaves_result_alone() && field.key != "seed" && field.key != "device";
+}
 
 std::vector<std::string> Experiment::axis_names() const {
   std::vector<std::string> names;

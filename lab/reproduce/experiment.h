@@ -53,6 +53,9 @@ struct Experiment {
   const Axis& axis(const std::string& axis_name) const;
 };
 
+/// Whether a setting says what a run is; else where and how it is done, or which of the runs of a cell it is.
+bool is_identity(const Field& field);
+
 /// The axis of experiments of cost that is no setting: time or memory.
 constexpr const char* kQuantityAxis = "quantity";
 

@@ -7,8 +7,7 @@ namespace sgdph::lab {
 
 std::string RunRecord::header_text(const char* key) const {
   const auto entry = header.value(key, nlohmann::json());
-  if (entry.is_null()) return "-";
-  return entry.is_string() ? entry.get<std::string>() : entry.dump();
+  return entry.is_null() ? "-" : plain_text(entry);
 }
 
 std::optional<RunRecord> read_run_record(const std::filesystem::path& folder) {
