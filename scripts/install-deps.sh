@@ -23,8 +23,9 @@ for set in "$@"; do
     test) wanted="$wanted $lab $python python3-protobuf libgtest-dev" ;;
     page) wanted="$wanted $lab python3 chromium fonts-dejavu-core" ;;
     bench) wanted="$wanted $lab $python libbenchmark-dev" ;;
-    fuzz) wanted="$wanted clang libfmt-dev zlib1g-dev nlohmann-json3-dev" ;;
-    lint) wanted="$wanted clang-format clang-tidy" ;;
+    fuzz) wanted="$wanted clang libclang-rt-dev libfmt-dev zlib1g-dev nlohmann-json3-dev" ;;
+    # clang-tidy reads <omp.h> where LibTorch does; Debian ships clang's own beside its OpenMP library.
+    lint) wanted="$wanted clang-format clang-tidy libomp-dev" ;;
     *) echo "install-deps.sh: unknown set '$set'; use build, lab, demo, test, page, bench, fuzz or lint" >&2; exit 2 ;;
   esac
 done
