@@ -1,21 +1,13 @@
-#include "command.h"
-
-#include "base/error.h"
-#include "base/names.h"
 #include "base/terminal.h"
-#include "option_values.h"
+#include "run.h"
 
 #include <c10/util/Exception.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
-#include <CLI/CLI.hpp>
 
 #include <unistd.h>
-#include <cstdio>
 #include <string>
-#include <vector>
 
-namespace sgdph::cli {
 namespace {
 
 /// LibTorch's warnings, the shift guard's notice among them, as lines of ours.
@@ -24,85 +16,13 @@ class LogWarnings : public c10::WarningHandler {
   void process(const c10::SourceLocation&, const std::string& message, bool) override { spdlog::warn("{}", message); }
 };
 
-std::vector<std::string> option_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const auto* option : app.get_options()) {
-    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
-    for (const auto& name : option->get_fnames()) names.push_back(name.rfind("--", 0) == 0 ? name : "--" + name);
-    for (const auto& name : option->get_snames()) names.push_back("-" + name);
-  }
-  return names;
-}
-
-/// The innermost command that was given.
-const CLI::App& chosen(const CLI::App& app) {
-  for (const auto* command : app.get_subcommands()) return chosen(*command);
-  return app;
-}
-
-/// One line for a command line that does not parse.
-std::string explain(const CLI::App& app, const CLI::ParseError& error) {
-  const auto& command = chosen(app);
-  const auto place = &command == &app ? std::string("sgdph") : "sgdph " + command.get_name();
-  const auto names = command_names(command);
-  const auto extra = app.remaining(true);
-  for (const auto& word : extra) {
-    const auto name = word.substr(0, word.find('='));
-    if (name.rfind('-', 0) != 0) continue;
-    const auto near = lab::suggestion(name, option_names(command));
-    return fmt::format("unknown option '{}'{}; see '{} --help'", name, near, place);
-  }
-  if (!extra.empty()) {
-    return fmt::format(
-        "{} '{}'{}; see '{} --help'", names.empty() ? "unexpected word" : "unknown command", extra.front(),
-        lab::suggestion(extra.front(), names), place);
-  }
-  std::string text = error.what();
-  if (!names.empty()) text = fmt::format("a command is missing; there are {}", fmt::join(names, ", "));
-  for (auto& letter : text) letter = letter == '\n' ? ' ' : letter;
-  return fmt::format("{}; see '{} --help'", text, place);
-}
-
-int run(int argc, char** argv) {
-  auto line = make_command_line();
-  auto& app = *line.app;
-  if (argc < 2) {
-    fmt::print("{}", app.help());
-    return 2;
-  }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& done) {
-    return app.exit(done);
-  } catch (const CLI::ParseError& error) {
-    lab::fail("{}", explain(app, error));
-  }
-  return line.actions.at(app.get_subcommands().front())();
-}
-
 }  // namespace
-}  // namespace sgdph::cli
 
 int main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("sgdph"));
   // On a terminal a progress bar may stand on the line.
   spdlog::set_pattern(sgdph::lab::is_terminal(STDERR_FILENO) ? "\r\x1b[Ksgdph: %^%l%$: %v" : "sgdph: %^%l%$: %v");
-  sgdph::cli::LogWarnings warnings;
+  LogWarnings warnings;
   const c10::Warning::WarningHandlerGuard guard(&warnings);
-  try {
-    return sgdph::cli::run(argc, argv);
-  } catch (const sgdph::lab::WriteError& error) {
-    fmt::print(stderr, "sgdph: {}\n", error.what());
-    return 1;
-  } catch (const sgdph::lab::UserError& error) {
-    fmt::print(stderr, "sgdph: {}\n", error.what());
-    return 2;
-  } catch (const c10::Error& error) {
-    // Not the user's mistake, or one that should have been caught before.
-    fmt::print(stderr, "sgdph: internal error: {}\n", error.what_without_backtrace());
-    return 1;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "sgdph: internal error: {}\n", error.what());
-    return 1;
-  }
+  return sgdph::cli::run(argc, argv);
 }
