@@ -1,7 +1,8 @@
 #include <sgdph/adahessian.h>
 
+#include <sgdph/hessian.h>
+
 #include "detail/option_check.h"
-#include "hessian.h"
 #include "probe.h"
 
 #include <torch/types.h>

@@ -1,6 +1,8 @@
 #include <sgdph/curvature_optimizer.h>
 
-#include "hessian.h"
+#include <sgdph/hessian.h>
+
+#include "autograd.h"
 #include "product_plan.h"
 
 #include <torch/types.h>

@@ -1,20 +1,13 @@
 #include "probe.h"
 
+#include <sgdph/detail/mix.h>
+
 #include <ATen/core/PhiloxRNGEngine.h>
 #include <torch/types.h>
 
 namespace sgdph {
-namespace {
 
-/// The finaliser of splitmix64 (Steele, Lea, Flood 2014): neighbouring numbers become unrelated ones.
-uint64_t mix(uint64_t x) {
-  x += 0x9E3779B97F4A7C15ULL;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
+using detail::mix;
 
 at::Tensor rademacher_like(const at::Tensor& parameter, const ProbePlace& place) {
   at::Philox4_32 random(mix(mix(place.seed) + place.stream), mix(mix(place.parameter) + place.count));

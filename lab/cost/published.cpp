@@ -1,5 +1,6 @@
 #include "cost/published.h"
 
+#include <sgdph/hessian.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 
@@ -7,8 +8,7 @@ namespace sgdph::lab {
 
 PublishedProduct published_product(const at::Tensor& loss, const std::vector<at::Tensor>& parameters, size_t block) {
   PublishedProduct result;
-  result.gradients = torch::autograd::grad(
-      {loss}, parameters, /*grad_outputs=*/{}, /*retain_graph=*/true, /*create_graph=*/true, /*allow_unused=*/true);
+  result.gradients = gradients(loss, parameters, /*create_graph=*/true);
   std::vector<at::Tensor> outputs;
   std::vector<at::Tensor> vectors;
   const std::vector<at::Tensor> inputs(parameters.begin() + static_cast<std::ptrdiff_t>(block), parameters.end());

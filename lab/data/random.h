@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sgdph/detail/mix.h>
+
 #include <cstdint>
 
 namespace sgdph::lab {
@@ -9,11 +11,11 @@ namespace sgdph::lab {
 class Random {
  public:
   explicit Random(uint64_t seed, uint64_t stream = 0, uint64_t substream = 0)
-      : state_(mix(mix(mix(seed) + stream) + substream)) {}
+      : state_(detail::mix(detail::mix(detail::mix(seed) + stream) + substream)) {}
 
   uint64_t bits() {
-    state_ += kGolden;
-    return mix(state_);
+    state_ += detail::kGolden;
+    return detail::mix(state_);
   }
   /// Uniform in [0, 1).
   double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
@@ -22,14 +24,6 @@ class Random {
   int64_t below(int64_t n) { return static_cast<int64_t>(bits() % static_cast<uint64_t>(n)); }
 
  private:
-  static constexpr uint64_t kGolden = 0x9E3779B97F4A7C15;
-  static uint64_t mix(uint64_t x) {
-    x += kGolden;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
-    return x ^ (x >> 31);
-  }
-
   uint64_t state_;
 };
 

@@ -4,8 +4,8 @@
 #include "inspect/guard.h"
 
 #include <ATen/Functions.h>
+#include <sgdph/detail/finite.h>
 #include <sgdph/hessian.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 
 namespace sgdph::lab {
@@ -25,7 +25,7 @@ at::Tensor index_of(const std::vector<int64_t>& channels) {
 }  // namespace
 
 bool HessianBlock::finite() const {
-  return at::isfinite(rows).all().item<bool>();
+  return detail::count_non_finite({rows}) == 0;
 }
 
 at::Tensor HessianBlock::diagonal() const {
@@ -70,9 +70,7 @@ HessianBlock measure_hessian(
   result.shift_invariant = finding.shift_invariant;
   for (int64_t i = 0; i < kGuardProducts; ++i) after_product();
 
-  const auto gradient = torch::autograd::grad(
-      {value}, {block.parameter}, /*grad_outputs=*/{}, /*retain_graph=*/true, /*create_graph=*/true,
-      /*allow_unused=*/true)[0];
+  const auto gradient = gradients(value, {block.parameter}, /*create_graph=*/true)[0];
   std::vector<at::Tensor> rows;
   for (const auto channel : spread_channels(block.channels(), max_channels)) {
     if (interrupted()) break;

@@ -11,7 +11,6 @@
 #include <ATen/Functions.h>
 #include <fmt/format.h>
 #include <sgdph/hessian.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 
 #include <unistd.h>
@@ -33,9 +32,7 @@ constexpr double kBetweenBars = 0.1;
 /// Seconds of a product of the block, its graph there and warm, on the batch's first images: the median of a few, since
 /// one may stall.
 double product_seconds(const Subject& subject, const Block& block, int64_t images) {
-  const auto gradient = torch::autograd::grad(
-      {subject.loss(images)}, {block.parameter}, /*grad_outputs=*/{}, /*retain_graph=*/true, /*create_graph=*/true,
-      /*allow_unused=*/true)[0];
+  const auto gradient = gradients(subject.loss(images), {block.parameter}, /*create_graph=*/true)[0];
   const auto probe = at::ones_like(block.parameter).detach();
   std::vector<double> seconds;
   const auto begin = seconds_now();

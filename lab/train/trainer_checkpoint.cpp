@@ -7,11 +7,11 @@
 
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
+#include <sgdph/detail/finite.h>
 #include <sgdph/schedulers.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <cmath>
 #include <sstream>
 
 namespace sgdph::lab {
@@ -106,10 +106,7 @@ bool Trainer::weights_finite() const {
   auto tensors = parts_.model->parameters();
   const auto buffers = parts_.model->buffers();
   tensors.insert(tensors.end(), buffers.begin(), buffers.end());
-  return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
-    // The sum is one cheap pass; it can overflow where every value is finite.
-    return std::isfinite(tensor.detach().sum().item<double>()) || tensor.detach().isfinite().all().item<bool>();
-  });
+  return detail::count_non_finite(tensors) == 0;
 }
 
 }  // namespace sgdph::lab

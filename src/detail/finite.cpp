@@ -1,10 +1,14 @@
-#include "finite.h"
+#include <sgdph/detail/finite.h>
 
 #include <torch/types.h>
+#include <torch/utils.h>
+
+#include <cmath>
 
 namespace sgdph::detail {
 
 int64_t count_non_finite(const std::vector<at::Tensor>& tensors) {
+  const torch::NoGradGuard no_grad;
   // Summed on their device and read once, so that a GPU is waited for once.
   at::Tensor total;
   for (const auto& tensor : tensors) {

@@ -2,13 +2,15 @@
 
 #include <sgdph/nn/functional.h>
 
+#include "detail/variant.h"
+
 #include <vector>
 
 namespace sgdph::nn {
 
 at::Tensor Conv2dImpl::forward(const at::Tensor& input) {
-  const auto* padding = c10::get_if<torch::ExpandingArray<2>>(&options.padding());
-  const bool zeros = c10::get_if<torch::enumtype::kZeros>(&options.padding_mode()) != nullptr;
+  const auto* padding = sgdph::detail::get_if<torch::ExpandingArray<2>>(&options.padding());
+  const bool zeros = sgdph::detail::get_if<torch::enumtype::kZeros>(&options.padding_mode()) != nullptr;
   if (padding == nullptr || !zeros || input.dim() != 4) return torch::nn::Conv2dImpl::forward(input);
   return functional::conv2d(input, weight, bias, {*options.stride(), **padding, *options.dilation(), options.groups()});
 }

@@ -1,8 +1,7 @@
 // Every published trajectory of the golden problem is reproduced step by step.
 
 #include <sgdph/fast_operators.h>
-
-#include "hessian.h"
+#include <sgdph/hessian.h>
 
 #include "support/golden.h"
 #include "support/networks.h"

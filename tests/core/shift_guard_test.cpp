@@ -1,6 +1,6 @@
 // Blocks whose row sum is rounding noise are found, named, stepped first-order and remembered.
 
-#include "shift_guard.h"
+#include "sgd_ph/shift_guard.h"
 
 #include "support/networks.h"
 #include "support/training.h"

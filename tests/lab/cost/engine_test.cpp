@@ -3,7 +3,6 @@
 #include "cost/engine_run.h"
 #include "cost/measure.h"
 #include "cost/published.h"
-#include "hessian.h"
 #include "support/checks.h"
 #include "support/networks.h"
 

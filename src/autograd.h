@@ -1,19 +1,13 @@
 #pragma once
 
-#include <sgdph/hessian.h>
+#include <ATen/core/Tensor.h>
 
 #include <string>
-#include <vector>
 
 namespace sgdph {
 
 /// Refuses a loss that is undefined, not a scalar, or without a graph; `who` opens the message.
 void check_loss(const at::Tensor& loss, const std::string& who);
-
-/// Gradients of the loss, undefined where it does not depend on a parameter. With `create_graph` they can be
-/// differentiated again, and the loss's graph stays.
-std::vector<at::Tensor> gradients(
-    const at::Tensor& loss, const std::vector<at::Tensor>& parameters, bool create_graph, bool retain_graph);
 
 /// Frees the buffers of the loss's graph, as `loss.backward()` does when it is done.
 void release_graph(const at::Tensor& loss);

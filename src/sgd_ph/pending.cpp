@@ -1,9 +1,10 @@
 #include <sgdph/sgd_ph.h>
 
-#include "detail/finite.h"
-#include "hessian.h"
+#include <sgdph/detail/finite.h>
+#include <sgdph/hessian.h>
+
 #include "probe.h"
-#include "shift_guard.h"
+#include "sgd_ph/shift_guard.h"
 
 #include <torch/types.h>
 

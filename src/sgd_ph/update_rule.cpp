@@ -1,4 +1,4 @@
-#include "update_rule.h"
+#include "sgd_ph/update_rule.h"
 
 #include "kernels/momentum_step.h"
 

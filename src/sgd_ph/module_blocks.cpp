@@ -1,4 +1,4 @@
-#include "module_blocks.h"
+#include "sgd_ph/module_blocks.h"
 
 #include <sgdph/nn/modules.h>
 #include <sgdph/weight_norm.h>

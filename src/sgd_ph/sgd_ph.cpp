@@ -1,10 +1,11 @@
 #include <sgdph/sgd_ph.h>
 
-#include "curvature_estimate.h"
-#include "detail/finite.h"
-#include "module_blocks.h"
-#include "shift_guard.h"
-#include "update_rule.h"
+#include <sgdph/detail/finite.h>
+
+#include "sgd_ph/curvature.h"
+#include "sgd_ph/module_blocks.h"
+#include "sgd_ph/shift_guard.h"
+#include "sgd_ph/update_rule.h"
 
 #include <torch/nn/module.h>
 #include <torch/types.h>

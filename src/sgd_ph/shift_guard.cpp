@@ -1,4 +1,4 @@
-#include "shift_guard.h"
+#include "sgd_ph/shift_guard.h"
 
 #include <torch/types.h>
 

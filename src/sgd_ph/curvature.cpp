@@ -1,4 +1,4 @@
-#include "curvature_estimate.h"
+#include "sgd_ph/curvature.h"
 
 #include <torch/types.h>
 
