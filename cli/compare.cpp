@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/text.h"
 #include "config/optimizer_table.h"
 #include "option_lists.h"
 #include "settings_options.h"
@@ -25,12 +26,9 @@ struct CompareCommand {
 
 std::vector<std::string> chosen_optimizers(const std::string& text) {
   if (text == "all") return lab::optimizer_names();
-  std::vector<std::string> chosen;
-  for (const auto& name : CLI::detail::split(text, ',')) {
-    lab::optimizer_info(name);
-    if (std::find(chosen.begin(), chosen.end(), name) != chosen.end()) lab::fail("--opts: {} is named twice", name);
-    chosen.push_back(name);
-  }
+  auto chosen = lab::words_of_list(text);
+  for (const auto& name : chosen) lab::optimizer_info(name);
+  lab::check_distinct("--opts", chosen);
   return chosen;
 }
 

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <sstream>
 
 namespace sgdph::cli {
 namespace {
@@ -83,9 +84,9 @@ void print_fish(const CLI::App& app) {
   fmt::print("# fish completion of sgdph; load it with: sgdph completion fish | source\n");
   each_command(app, "", [&](const std::string& path, const CLI::App& command) {
     std::string condition = path.empty() ? "__fish_use_subcommand" : "";
-    for (const auto& word : CLI::detail::split(path, ' ')) {
-      if (!word.empty())
-        condition += (condition.empty() ? "" : "; and ") + std::string("__fish_seen_subcommand_from ") + word;
+    std::istringstream words(path);
+    for (std::string word; words >> word;) {
+      condition += (condition.empty() ? "" : "; and ") + std::string("__fish_seen_subcommand_from ") + word;
     }
     for (const auto* sub : commands_of(command)) {
       fmt::print("complete -c sgdph -f -n '{}' -a {} -d \"{}\"\n", condition, sub->get_name(), sub->get_description());

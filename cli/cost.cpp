@@ -3,13 +3,13 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/text.h"
 #include "cost/cost.h"
 #include "cost/task.h"
 #include "train/machine.h"
 
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <memory>
 
 namespace sgdph::cli {
@@ -38,28 +38,24 @@ struct CostCommand {
   CLI::Option* batch_sizes_given = nullptr;
 };
 
-template <class T>
-void add_once(std::vector<T>& list, const T& value, const char* option) {
-  if (std::find(list.begin(), list.end(), value) != list.end()) lab::fail("{}: {} is given twice", option, value);
-  list.push_back(value);
-}
-
 std::vector<int64_t> batch_sizes_of(const std::string& text) {
   std::vector<int64_t> sizes;
-  for (const auto& word : CLI::detail::split(text + " ", ',')) {  // so that an empty last word is seen
-    int64_t size = 0;
-    if (!CLI::detail::lexical_cast(CLI::detail::trim_copy(word), size) || size < 2 || size > kLargestBatch) {
+  for (const auto& word : lab::words_between_commas(text)) {
+    const auto size = lab::number_from<int64_t>(lab::trimmed(word));
+    if (!size || *size < 2 || *size > kLargestBatch) {
       lab::fail("--batch-size: takes numbers from 2 to {} with commas between, got '{}'", kLargestBatch, text);
     }
-    add_once(sizes, size, "--batch-size");
+    sizes.push_back(*size);
   }
+  lab::check_distinct("--batch-size", sizes);
   return sizes;
 }
 
 lab::CostOptions cost_options(const CostCommand& command) {
   lab::CostOptions options;
   options.engines = lab::engines_from_text(command.engines);
-  for (const auto& model : CLI::detail::split(command.models, ',')) add_once(options.models, model, "--model");
+  options.models = lab::words_of_list(command.models);
+  lab::check_distinct("--model", options.models);
   options.batch_sizes = batch_sizes_of(command.batch_sizes);
   if (command.sweep && command.models_given->count() == 0) options.models = lab::sweep_models();
   if (command.sweep && command.batch_sizes_given->count() == 0) options.batch_sizes = lab::sweep_batch_sizes();

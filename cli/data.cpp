@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/interrupt.h"
+#include "base/names.h"
 #include "base/terminal.h"
 #include "command.h"
 #include "data/registry.h"
@@ -30,12 +31,6 @@ struct Options {
   bool quiet = false;
   bool decode = false;
 };
-
-std::vector<std::string> dataset_names() {
-  std::vector<std::string> names;
-  for (const auto& info : lab::dataset_infos()) names.push_back(info.name);
-  return names;
-}
 
 int list() {
   constexpr const char* kRow = "{:<14} {:<8} {:<34} {}\n";
@@ -95,8 +90,9 @@ int interruptible(Function function) {
 Action setup_data(CLI::App& app) {
   auto chosen = std::make_shared<Options>();
   app.require_subcommand(1);
-  const auto names = fmt::format("One of {}", fmt::join(dataset_names(), ", "));
-  const auto type = fmt::format("{{{}}}", fmt::join(dataset_names(), ","));
+  const auto all = lab::names_of(lab::dataset_infos());
+  const auto names = fmt::format("One of {}", fmt::join(all, ", "));
+  const auto type = fmt::format("{{{}}}", fmt::join(all, ","));
 
   const auto* list_command = app.add_subcommand("list", "The data sets, where each is looked for, and which are there");
 

@@ -1,5 +1,6 @@
 #include "command.h"
 
+#include "base/escape.h"
 #include "option_values.h"
 #include "train/machine.h"
 
@@ -9,32 +10,17 @@
 namespace sgdph::cli {
 namespace {
 
-/// Text as roff takes it: hyphens stay hyphens, and no line begins a request.
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const auto letter : text) {
-    if (letter == '-') {
-      out += "\\-";
-    } else if (letter == '\\') {
-      out += "\\e";
-    } else {
-      out += letter;
-    }
-  }
-  return !out.empty() && (out[0] == '.' || out[0] == '\'') ? "\\&" + out : out;
-}
-
 std::string option_entry(const OptionText& option) {
   std::vector<std::string> names;
-  for (const auto& name : option.names) names.push_back("\\fB" + escaped(name) + "\\fR");
-  const auto value = option.value.empty() ? "" : " \\fI" + escaped(option.value) + "\\fR";
-  auto help = escaped(option.help);
-  if (!option.default_text.empty()) help += " (default " + escaped(option.default_text) + ")";
+  for (const auto& name : option.names) names.push_back("\\fB" + lab::escape_man(name) + "\\fR");
+  const auto value = option.value.empty() ? "" : " \\fI" + lab::escape_man(option.value) + "\\fR";
+  auto help = lab::escape_man(option.help);
+  if (!option.default_text.empty()) help += " (default " + lab::escape_man(option.default_text) + ")";
   return fmt::format(".TP\n{}{}\n{}\n", fmt::join(names, ", "), value, help);
 }
 
 void print_command(const CLI::App& app, const std::string& name) {
-  fmt::print(".SS \"{}\"\n{}.\n", escaped(name), escaped(app.get_description()));
+  fmt::print(".SS \"{}\"\n{}.\n", lab::escape_man(name), lab::escape_man(app.get_description()));
   for (const auto& option : options_of(app)) fmt::print("{}", option_entry(option));
   for (const auto* command : commands_of(app)) print_command(*command, name + " " + command->get_name());
 }
@@ -47,7 +33,7 @@ int print_manual() {
   for (const auto* command : commands_of(*line.app)) {
     std::string words;
     for (const auto& option : options_of(*command)) {
-      if (option.names.empty()) words += " \\fI" + escaped(option.value) + "\\fR";
+      if (option.names.empty()) words += " \\fI" + lab::escape_man(option.value) + "\\fR";
     }
     std::vector<std::string> subs;
     for (const auto* sub : commands_of(*command)) subs.push_back(sub->get_name());

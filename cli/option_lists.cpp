@@ -1,23 +1,18 @@
 #include "option_lists.h"
 
 #include "base/error.h"
-
-#include <CLI/CLI.hpp>
-
-#include <algorithm>
+#include "base/text.h"
 
 namespace sgdph::cli {
 
 std::vector<int64_t> seeds_from_text(const std::string& text) {
   std::vector<int64_t> seeds;
-  for (const auto& word : CLI::detail::split(text, ',')) {
-    int64_t seed = 0;
-    if (!CLI::detail::lexical_cast(word, seed) || seed < 0) {
-      lab::fail("--seeds: takes how many, or seeds with commas between, got '{}'", text);
-    }
-    if (std::find(seeds.begin(), seeds.end(), seed) != seeds.end()) lab::fail("--seeds: {} is given twice", seed);
-    seeds.push_back(seed);
+  for (const auto& word : lab::words_of_list(text)) {
+    const auto seed = lab::number_from<int64_t>(word);
+    if (!seed || *seed < 0) lab::fail("--seeds: takes how many, or seeds with commas between, got '{}'", text);
+    seeds.push_back(*seed);
   }
+  lab::check_distinct("--seeds", seeds);
   if (text.find(',') != std::string::npos) return seeds;
   const auto count = seeds.front();
   if (count < 1 || count > 1000) lab::fail("--seeds: takes a number of seeds from 1 to 1000, got '{}'", text);

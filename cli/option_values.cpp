@@ -1,5 +1,7 @@
 #include "option_values.h"
 
+#include "base/names.h"
+#include "base/text.h"
 #include "config/optimizer_table.h"
 #include "config/recipe.h"
 #include "cost/engine.h"
@@ -13,25 +15,18 @@
 namespace sgdph::cli {
 namespace {
 
-template <class Infos>
-std::vector<std::string> names_of(const Infos& infos) {
-  std::vector<std::string> names;
-  for (const auto& info : infos) names.push_back(info.name);
-  return names;
-}
-
 /// The names an option takes: from the tables, or from a type such as {a,b,c}.
 std::vector<std::string> words_for(const std::vector<std::string>& names, const std::string& type) {
   const auto is = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
-  if (is("--model")) return names_of(lab::model_infos());
+  if (is("--model")) return lab::names_of(lab::model_infos());
   if (is("--norm")) return lab::norm_names();
-  if (is("--dataset")) return names_of(lab::dataset_infos());
+  if (is("--dataset")) return lab::names_of(lab::dataset_infos());
   if (is("--opt") || is("--opts")) return lab::optimizer_names();
   if (is("--engines")) return lab::engine_names();
   if (is("--recipe")) return lab::recipe_names();
   std::vector<std::string> words;
   if (type.size() > 2 && type.front() == '{' && type.back() == '}') {
-    words = CLI::detail::split(type.substr(1, type.size() - 2), ',');
+    words = lab::words_between_commas(type.substr(1, type.size() - 2));
   }
   return words;
 }

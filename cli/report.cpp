@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "report/report.h"
 
 #include <CLI/CLI.hpp>

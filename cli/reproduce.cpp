@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/names.h"
+#include "base/text.h"
 #include "data/registry.h"
 #include "option_lists.h"
 #include "reproduce/reproduce.h"
@@ -35,7 +36,7 @@ void add_choice(lab::Selection& selection, const std::string& text) {
     lab::fail("--only: takes AXIS=VALUE,VALUE..., got '{}'", text);
   }
   auto& values = selection.only[text.substr(0, equals)];
-  for (const auto& value : CLI::detail::split(text.substr(equals + 1), ',')) values.push_back(value);
+  for (const auto& value : lab::words_of_list(text.substr(equals + 1))) values.push_back(value);
 }
 
 std::vector<std::string> datasets_of(const lab::Experiment& experiment, const lab::Selection& selection) {

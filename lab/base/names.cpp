@@ -45,9 +45,12 @@ std::string suggestion(const std::string& name, const std::vector<std::string>& 
   return near ? fmt::format(" (did you mean '{}'?)", *near) : "";
 }
 
-void check_name(const std::string& kind, const std::string& name, const std::vector<std::string>& names) {
-  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+void refuse_name(const std::string& kind, const std::string& name, const std::vector<std::string>& names) {
   fail("unknown {} '{}'{}; there are {}", kind, name, suggestion(name, names), fmt::join(names, ", "));
+}
+
+void check_name(const std::string& kind, const std::string& name, const std::vector<std::string>& names) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) refuse_name(kind, name, names);
 }
 
 }  // namespace sgdph::lab

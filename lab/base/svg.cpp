@@ -1,6 +1,6 @@
 #include "base/svg.h"
 
-#include "base/markup.h"
+#include "base/escape.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ std::string open(double width, double height, const std::string& title, const st
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
       "role=\"img\">\n<title>{2}</title>\n<style>{3}{4}</style>\n"
       "<rect class=\"paper\" width=\"{0:.0f}\" height=\"{1:.0f}\"/>\n",
-      width, height, escape_markup(title), kCommonStyle, style);
+      width, height, escape_html(title), kCommonStyle, style);
 }
 
 std::string close() {
@@ -29,8 +29,7 @@ std::string close() {
 
 std::string text(double x, double y, const char* anchor, const std::string& words, const std::string& attributes) {
   return fmt::format(
-      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, attributes,
-      escape_markup(words));
+      "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, attributes, escape_html(words));
 }
 
 std::string line(const char* kind, double x1, double y1, double x2, double y2, const std::string& attributes) {

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
-#include "base/words.h"
+#include "base/text.h"
 
 #include <fmt/ranges.h>
 

@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "base/names.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "cost/picture.h"
 #include "cost/task.h"
 #include "train/machine.h"
@@ -192,12 +193,8 @@ std::vector<std::string> sweep_models() {
 }
 
 void check_cost_options(const CostOptions& options) {
-  std::vector<std::string> names;
-  for (const auto& info : model_infos()) names.push_back(info.name);
   for (const auto& model : options.models) {
-    check_name("model", model, names);
-    for (const auto& info : model_infos()) {
-      if (info.name != model || !info.small || options.form != "imagenet") continue;
+    if (find_named(model_infos(), "model", model).small && options.form == "imagenet") {
       fail("--form: model {} has the CIFAR form only", model);
     }
   }

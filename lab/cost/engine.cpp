@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
-#include "base/words.h"
+#include "base/text.h"
 #include "config/optimizer_table.h"
 #include "train/optimizers.h"
 
@@ -91,24 +91,19 @@ const std::vector<Engine>& engines() {
 }
 
 std::vector<std::string> engine_names() {
-  std::vector<std::string> names;
-  for (const auto& engine : engines()) names.push_back(engine.name);
-  return names;
+  return names_of(engines());
 }
 
 const Engine& engine(const std::string& name) {
-  check_name("engine", name, engine_names());
-  return *std::find_if(engines().begin(), engines().end(), [&](const auto& engine) { return engine.name == name; });
+  return find_named(engines(), "engine", name);
 }
 
 std::vector<Engine> engines_from_text(const std::string& text) {
   std::vector<std::string> wanted;
   if (text != "all" && text != "default") {
-    for (const auto& name : words_between_commas(text)) {
-      engine(name);
-      if (std::find(wanted.begin(), wanted.end(), name) != wanted.end()) fail("--engines: {} is named twice", name);
-      wanted.push_back(name);
-    }
+    wanted = words_between_commas(text);
+    for (const auto& name : wanted) engine(name);
+    check_distinct("--engines", wanted);
   }
   std::vector<Engine> chosen;
   for (const auto& engine : engines()) {

@@ -14,8 +14,9 @@ namespace {
 /// A line of /proc/self/status, in bytes; 0 if it is not there.
 int64_t status_bytes(const std::string& key) {
   std::ifstream in("/proc/self/status");
-  for (std::string line; std::getline(in, line);) {
-    if (line.rfind(key + ":", 0) == 0) return std::stoll(line.substr(key.size() + 1)) * 1024;
+  for (std::string word; in >> word;) {
+    int64_t kilobytes = 0;
+    if (word == key + ":" && in >> kilobytes) return kilobytes * 1024;
   }
   return 0;
 }

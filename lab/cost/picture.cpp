@@ -1,6 +1,6 @@
 #include "cost/picture.h"
 
-#include "base/markup.h"
+#include "base/escape.h"
 #include "base/svg.h"
 
 #include <fmt/format.h>
@@ -102,7 +102,7 @@ class Panel {
           "bar", x, ratios_.at(row->ratio.low), x, ratios_.at(row->ratio.high), fmt::format(" stroke=\"{}\"", colour));
       marks += fmt::format(
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"><title>{}: {:.2f}</title></circle>\n", x, y,
-          colour, escape_markup(engine(row->engine).label), row->ratio.value);
+          colour, escape_html(engine(row->engine).label), row->ratio.value);
     }
     return fmt::format("<polyline class=\"line\" stroke=\"{}\" points=\"{}\"/>\n", colour, points) + marks;
   }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstdlib>
 #include <exception>
 #include <map>
 #include <memory>
@@ -13,6 +12,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace sgdph::lab {
 namespace {
@@ -46,11 +46,9 @@ struct ContentRange {
     const auto space = text.find(' ');
     const auto slash = text.find('/');
     if (space == std::string::npos || slash == std::string::npos) return range;
-    const auto number = [](const char* digits) -> int64_t {
-      return std::isdigit(static_cast<unsigned char>(*digits)) != 0 ? std::strtoll(digits, nullptr, 10) : -1;
-    };
-    range.first = number(text.c_str() + space + 1);
-    range.total = number(text.c_str() + slash + 1);
+    const auto span = std::string_view(text).substr(space + 1);
+    range.first = number_from<int64_t>(span.substr(0, span.find('-'))).value_or(-1);
+    range.total = number_from<int64_t>(std::string_view(text).substr(slash + 1)).value_or(-1);
     return range;
   }
 };

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
-#include "base/words.h"
+#include "base/text.h"
 
 #include <sgdph/sgd_ph.h>
 #include <torch/nn/module.h>
@@ -46,13 +46,9 @@ std::vector<Block> choose_blocks(const std::vector<Block>& all, const std::strin
     for (const auto place : spread(all.size(), static_cast<size_t>(*count))) chosen.push_back(all[place]);
     return chosen;
   }
-  std::vector<std::string> names;
-  for (const auto& block : all) names.push_back(block.name);
   const auto wanted = words_between_commas(text);
-  for (const auto& word : wanted) {
-    check_name("block", word, names);
-    if (std::count(wanted.begin(), wanted.end(), word) > 1) fail("--blocks: {} is named twice", word);
-  }
+  for (const auto& word : wanted) find_named(all, "block", word);
+  check_distinct("--blocks", wanted);
   for (const auto& block : all) {
     if (std::find(wanted.begin(), wanted.end(), block.name) != wanted.end()) chosen.push_back(block);
   }

@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "base/names.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "train/machine.h"
 #include "train/progress.h"
 
@@ -114,9 +115,7 @@ Inspection::Inspection(InspectOptions options)
       subject_(prepare_subject(options_.settings, options_.weights, options_.float64)),
       blocks_(choose_blocks(blocks_of(*subject_.model, options_.every_1d), options_.blocks)),
       estimates_(*subject_.model, subject_.settings, options_.every_1d) {
-  std::vector<std::string> names;
-  for (const auto& block : blocks_) names.push_back(block.name);
-  if (!options_.picture.empty()) check_name("block to draw", options_.picture, names);
+  if (!options_.picture.empty()) find_named(blocks_, "block to draw", options_.picture);
 }
 
 InspectReport Inspection::blank_report() const {

@@ -1,6 +1,6 @@
 #include "inspect/report.h"
 
-#include "train/progress.h"
+#include "base/text.h"
 
 #include <fmt/format.h>
 

@@ -15,8 +15,7 @@ namespace {
 
 using Builder = std::function<std::shared_ptr<ImageModel>(const ModelOptions&)>;
 
-struct Entry {
-  ModelInfo info;
+struct Entry : ModelInfo {
   Builder build;
 };
 
@@ -56,48 +55,32 @@ void check_count(const std::string& model, const char* what, int64_t count) {
 }  // namespace
 
 Norm norm_from_name(const std::string& name) {
-  check_name("norm", name, norm_names());
-  for (const auto& [known, norm] : norms()) {
-    if (known == name) return norm;
-  }
-  return Norm::Batch;  // not reached: check_name refuses every other name
+  return find_named(norms(), "norm", name).second;
 }
 
 std::vector<std::string> norm_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, norm] : norms()) names.push_back(name);
-  return names;
+  return names_of(norms());
 }
 
 const std::vector<ModelInfo>& model_infos() {
-  static const std::vector<ModelInfo> infos = [] {
-    std::vector<ModelInfo> all;
-    for (const auto& entry : table()) all.push_back(entry.info);
-    return all;
-  }();
+  static const std::vector<ModelInfo> infos(table().begin(), table().end());
   return infos;
 }
 
 std::shared_ptr<ImageModel> make_model(const ModelOptions& options) {
-  std::vector<std::string> names;
-  for (const auto& info : model_infos()) names.push_back(info.name);
-  check_name("model", options.name, names);
+  const auto& entry = find_named(table(), "model", options.name);
   // Written so that NaN fails too.
   if (!(options.width > 0 && options.width <= kMaxWidth)) {
     fail("model {}: width {} is out of range; use more than 0, up to {}", options.name, options.width, kMaxWidth);
   }
   check_count(options.name, "number of input channels", options.in_channels);
   check_count(options.name, "number of classes", options.classes);
-  for (const auto& entry : table()) {
-    if (entry.info.name != options.name) continue;
-    if (entry.info.small && options.form == Form::ImageNet) {
-      fail("model {} has the CIFAR form only; use that form, or resnet18 in ImageNet form", options.name);
-    }
-    auto model = entry.build(options);
-    if (options.kernels == Kernels::Fast) sgdph::nn::to_channels_last(*model);
-    return model;
+  if (entry.small && options.form == Form::ImageNet) {
+    fail("model {} has the CIFAR form only; use that form, or resnet18 in ImageNet form", options.name);
   }
-  return nullptr;  // not reached: check_name refuses every other name
+  auto model = entry.build(options);
+  if (options.kernels == Kernels::Fast) sgdph::nn::to_channels_last(*model);
+  return model;
 }
 
 int64_t count_parameters(const torch::nn::Module& model) {

@@ -1,6 +1,7 @@
 #include "report/collect.h"
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/files.h"
 
 #include <algorithm>
@@ -135,11 +136,6 @@ class Collector {
 };
 
 }  // namespace
-
-std::string as_utf8(const std::string& text) {
-  const auto dumped = nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return nlohmann::json::parse(dumped).get<std::string>();
-}
 
 bool Collection::empty() const {
   const auto of_cost = [](const auto& table) { return table.of_cost; };

@@ -50,7 +50,4 @@ struct Collection {
 /// folder that does not exist, or folders with nothing at all, are a UserError.
 Collection collect(const std::vector<std::filesystem::path>& folders);
 
-/// The text with what is no UTF-8 replaced: names of files may be anything.
-std::string as_utf8(const std::string& text);
-
 }  // namespace sgdph::lab

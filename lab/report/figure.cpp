@@ -1,6 +1,6 @@
 #include "report/figure.h"
 
-#include "base/markup.h"
+#include "base/escape.h"
 #include "base/svg.h"
 
 #include <fmt/format.h>
@@ -183,7 +183,7 @@ std::string curve(const Series& series, size_t metric, const PlotAxis& x, const 
       spread
           ? fmt::format("<polygon class=\"band\" fill=\"{}\" points=\"{} {}\"/>\n", series.style.colour, upper, lower)
           : std::string();
-  const auto name = escape_markup(series.label);
+  const auto name = escape_html(series.label);
   if (line.find(' ') == std::string::npos) {  // one point is no line
     const auto comma = line.find(',');
     return picture + fmt::format(
@@ -230,7 +230,7 @@ std::string curve_figure(const Task& task, size_t metric) {
              "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
              "height=\"{1:.0f}\" role=\"img\">\n<title>{2}: {3}</title>\n<style>{4}</style>\n"
              "<rect fill=\"#ffffff\" width=\"{0:.0f}\" height=\"{1:.0f}\"/>\n",
-             kWidth, height, kMetrics[metric].title, escape_markup(task.title), kFigureStyle) +
+             kWidth, height, kMetrics[metric].title, escape_html(task.title), kFigureStyle) +
          body + "</svg>\n";
 }
 

@@ -1,5 +1,6 @@
 #include "report/markdown.h"
 
+#include "base/escape.h"
 #include "report/inspection_tables.h"
 #include "report/report.h"
 #include "report/tables.h"
@@ -9,17 +10,6 @@
 
 namespace sgdph::lab {
 namespace {
-
-/// Text that Markdown takes as it is, in a table too.
-std::string escape_markdown(const std::string& text) {
-  static const std::string special = "\\`*_{}[]<>|#~&";
-  std::string out;
-  for (const auto letter : text) {
-    if (special.find(letter) != std::string::npos) out += '\\';
-    out += letter == '\n' || letter == '\r' ? ' ' : letter;
-  }
-  return out;
-}
 
 std::string table_text(const ReportTable& table) {
   if (table.rows.empty()) return "";

@@ -1,6 +1,6 @@
 #include "report/notes.h"
 
-#include "base/markup.h"
+#include "base/escape.h"
 
 #include <fmt/format.h>
 
@@ -20,13 +20,13 @@ std::string with_element(std::string_view text, std::string_view mark, const cha
     const auto close = open == std::string_view::npos ? open : text.find(mark, begin);
     if (close == std::string_view::npos) return html + outside(text);
     html += outside(text.substr(0, open));
-    html += fmt::format("<{0}>{1}</{0}>", element, escape_markup(text.substr(begin, close - begin)));
+    html += fmt::format("<{0}>{1}</{0}>", element, escape_html(text.substr(begin, close - begin)));
     text.remove_prefix(close + mark.size());
   }
 }
 
 std::string with_strong(std::string_view text) {
-  return with_element(text, "**", "strong", [](std::string_view rest) { return escape_markup(rest); });
+  return with_element(text, "**", "strong", [](std::string_view rest) { return escape_html(rest); });
 }
 
 std::string with_code(std::string_view text) {

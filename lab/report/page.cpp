@@ -1,7 +1,7 @@
 #include "report/page.h"
 
 #include "base/error.h"
-#include "base/markup.h"
+#include "base/escape.h"
 #include "report/figure.h"
 #include "report/inspection_tables.h"
 #include "report/notes.h"
@@ -28,7 +28,7 @@ std::string filled(std::string_view text, const std::map<std::string_view, std::
 }
 
 std::string cell_html(const TableCell& cell, bool first) {
-  auto text = escape_markup(cell.text);
+  auto text = escape_html(cell.text);
   if (cell.strong) text = "<strong>" + text + "</strong>";
   if (cell.bar > 0) text = fmt::format(R"(<span class="bar" style="--part:{:.3f}">{}</span>)", cell.bar, text);
   return first ? "<th scope=\"row\">" + text + "</th>" : "<td>" + text + "</td>";
@@ -40,8 +40,8 @@ std::string table_html(const ReportTable& table, const char* kind, const std::st
   auto html = fmt::format(
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table class=\"{1}\"><caption>{0}"
       "</caption>\n<thead><tr>",
-      escape_markup(caption), kind);
-  for (const auto& column : table.columns) html += "<th scope=\"col\">" + escape_markup(column) + "</th>";
+      escape_html(caption), kind);
+  for (const auto& column : table.columns) html += "<th scope=\"col\">" + escape_html(column) + "</th>";
   html += "</tr></thead>\n<tbody>\n";
   for (const auto& row : table.rows) {
     html += "<tr>";
@@ -52,27 +52,18 @@ std::string table_html(const ReportTable& table, const char* kind, const std::st
 }
 
 std::string paragraph(const std::string& text, const char* kind = "") {
-  return text.empty() ? "" : fmt::format("<p class=\"{}\">{}</p>\n", kind, escape_markup(text));
+  return text.empty() ? "" : fmt::format("<p class=\"{}\">{}</p>\n", kind, escape_html(text));
 }
 
 /// A picture as an image of its own: its styles stay inside, and scripts in it do not run.
 std::string image_html(const std::string& svg, const std::string& words) {
-  static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string code;
-  code.reserve(svg.size() * 4 / 3 + 4);
-  for (size_t i = 0; i < svg.size(); i += 3) {
-    uint32_t bits = 0;
-    for (size_t k = 0; k < 3; ++k)
-      bits = bits << 8U | (i + k < svg.size() ? static_cast<unsigned char>(svg[i + k]) : 0U);
-    for (size_t k = 0; k < 4; ++k) code += i + k > svg.size() ? '=' : kDigits[bits >> (18U - 6U * k) & 63U];
-  }
   return fmt::format(
-      "<img class=\"picture\" alt=\"{}\" src=\"data:image/svg+xml;base64,{}\">\n", escape_markup(words), code);
+      "<img class=\"picture\" alt=\"{}\" src=\"data:image/svg+xml;base64,{}\">\n", escape_html(words), base64(svg));
 }
 
 std::string task_html(const Task& task, size_t index) {
   const auto id = fmt::format("task-{}", index);
-  const auto title = escape_markup(task.title);
+  const auto title = escape_html(task.title);
   const auto note = paragraph(task.note, "small");
   const auto results = table_html(result_table(task), "results", "Results: " + task.title);
   const auto ranking = paragraph(task.ranking(), "ranking");
@@ -95,7 +86,7 @@ std::string task_html(const Task& task, size_t index) {
 }
 
 std::string section_html(const std::string& id, const std::string& title, const std::string& body) {
-  return filled(page_file("section.html"), {{"id", id}, {"title", escape_markup(title)}, {"body", body}});
+  return filled(page_file("section.html"), {{"id", id}, {"title", escape_html(title)}, {"body", body}});
 }
 
 std::string cost_html(const FoundCost& cost, size_t index) {
@@ -137,7 +128,7 @@ std::string inspection_html(const FoundInspection& inspection, size_t index) {
 std::string notices_html(const std::vector<std::string>& notices) {
   if (notices.empty()) return "";
   std::string items = "<ul>\n";
-  for (const auto& notice : notices) items += "<li>" + escape_markup(notice) + "</li>\n";
+  for (const auto& notice : notices) items += "<li>" + escape_html(notice) + "</li>\n";
   return section_html("notices", "Left out", items + "</ul>\n");
 }
 
@@ -153,13 +144,13 @@ std::string render_page(const ReportContent& content) {
   std::string body;
   if (!content.notes.empty()) body += section_html("notes", "Notes", notes_html(content.notes));
   for (size_t i = 0; i < content.tasks.size(); ++i) {
-    links += fmt::format("<li><a href=\"#task-{}\">{}</a></li>\n", i, escape_markup(content.tasks[i].title));
+    links += fmt::format("<li><a href=\"#task-{}\">{}</a></li>\n", i, escape_html(content.tasks[i].title));
     body += task_html(content.tasks[i], i);
   }
   const auto& experiments = content.found.experiments;
   for (size_t i = 0; i < experiments.size(); ++i) {
     if (!experiments[i].of_cost) continue;
-    links += fmt::format("<li><a href=\"#experiment-{}\">{}</a></li>\n", i, escape_markup(experiments[i].title));
+    links += fmt::format("<li><a href=\"#experiment-{}\">{}</a></li>\n", i, escape_html(experiments[i].title));
     body += cost_experiment_html(experiments[i], i);
   }
   for (size_t i = 0; i < content.found.costs.size(); ++i) {
@@ -171,8 +162,8 @@ std::string render_page(const ReportContent& content) {
     body += inspection_html(content.found.inspections[i], i);
   }
   body += notices_html(content.found.notices);
-  const auto title = escape_markup(content.title);
-  const auto written = escape_markup(content.written);
+  const auto title = escape_html(content.title);
+  const auto written = escape_html(content.written);
   const auto data = page_data(content.tasks);
   return filled(
       page_file("page.html"), {{"title", title},

@@ -1,5 +1,7 @@
 #include "report/page_data.h"
 
+#include "base/escape.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -50,21 +52,6 @@ void append_series(std::string& out, const Series& series) {
   out += "]}";
 }
 
-/// The letters that HTML could take for its own stand in strings only, where JSON has another spelling for them.
-std::string safe_in_script(const std::string& json) {
-  std::string out;
-  out.reserve(json.size());
-  for (const auto letter : json) {
-    switch (letter) {
-      case '<': out += "\\u003c"; break;
-      case '>': out += "\\u003e"; break;
-      case '&': out += "\\u0026"; break;
-      default: out += letter;
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string page_data(const std::vector<Task>& tasks) {
@@ -85,7 +72,7 @@ std::string page_data(const std::vector<Task>& tasks) {
     }
     out += "]}";
   }
-  return safe_in_script(out + "]}");
+  return escape_script(out + "]}");
 }
 
 }  // namespace sgdph::lab

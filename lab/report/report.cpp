@@ -1,7 +1,9 @@
 #include "report/report.h"
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "report/figure.h"
 #include "report/markdown.h"
 #include "report/page.h"
@@ -11,10 +13,6 @@ namespace sgdph::lab {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string plural(size_t count, const char* word) {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
-}
 
 fs::path folder_of(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
@@ -42,10 +40,10 @@ ReportContent read_report(const ReportOptions& options) {
   const auto& costs = content.found.costs;
   const auto& inspections = content.found.inspections;
   if (!runs.empty()) {
-    parts.push_back(fmt::format("{} of {}", plural(runs.size(), "run"), plural(content.tasks.size(), "task")));
+    parts.push_back(fmt::format("{} of {}", count_text(runs.size(), "run"), count_text(content.tasks.size(), "task")));
   }
-  if (!costs.empty()) parts.push_back(plural(costs.size(), "measurement") + " of cost");
-  if (!inspections.empty()) parts.push_back(plural(inspections.size(), "inspection"));
+  if (!costs.empty()) parts.push_back(count_text(costs.size(), "measurement") + " of cost");
+  if (!inspections.empty()) parts.push_back(count_text(inspections.size(), "inspection"));
   content.written =
       fmt::format("{}. Written by sgdph {} on {}.", fmt::join(parts, ", "), sgdph_version(), time_stamp());
   return content;

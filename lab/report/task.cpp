@@ -1,5 +1,6 @@
 #include "report/task.h"
 
+#include "base/escape.h"
 #include "config/optimizer_table.h"
 #include "report/style.h"
 #include "study/ranking.h"
@@ -7,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <set>
 #include <utility>
@@ -57,18 +57,6 @@ std::string title_of(const json& task, bool all) {
     title += fmt::format(", {} {}", key, plain_text(value));
   }
   return title;
-}
-
-std::string slug_of(const std::string& title) {
-  std::string slug;
-  for (const auto any : title) {
-    const auto letter = static_cast<char>(std::tolower(static_cast<unsigned char>(any)));
-    const bool plain = (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '.';
-    if (plain) slug += letter;
-    if (!plain && !slug.empty() && slug.back() != '-') slug += '-';
-  }
-  while (!slug.empty() && (slug.back() == '-' || slug.back() == '.')) slug.pop_back();
-  return slug.empty() ? "task" : slug.substr(0, 100);
 }
 
 size_t optimizer_place(const std::string& name) {
@@ -235,7 +223,7 @@ void name_tasks(std::vector<Task>& tasks) {
   std::set<std::string> slugs;
   for (auto& task : tasks) {
     if (times[task.title] > 1 && !task.settings.is_null()) task.title = title_of(task.settings, true);
-    const auto slug = slug_of(task.title);
+    const auto slug = slug_of(task.title, "task");
     task.slug = slug;
     for (int i = 2; !slugs.insert(task.slug).second; ++i) task.slug = fmt::format("{}-{}", slug, i);
   }

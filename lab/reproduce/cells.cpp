@@ -88,9 +88,9 @@ const char* to_string(Scale scale) {
 
 void check_selection(const Experiment& experiment, const Selection& selection) {
   for (const auto& [axis_name, values] : selection.only) {
-    std::vector<std::string> names;
-    for (const auto& value : experiment.axis(axis_name).values) names.push_back(value.name);
-    for (const auto& value : values) check_name(fmt::format("{} of {}", axis_name, experiment.name), value, names);
+    const auto& axis = experiment.axis(axis_name);
+    for (const auto& value : values)
+      find_named(axis.values, fmt::format("{} of {}", axis_name, experiment.name), value);
   }
 }
 

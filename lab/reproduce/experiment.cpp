@@ -84,12 +84,6 @@ Axis axis_of(const toml::node& node, const std::string& where) {
   return axis;
 }
 
-std::vector<std::string> value_names(const Axis& axis) {
-  std::vector<std::string> names;
-  for (const auto& value : axis.values) names.push_back(value.name);
-  return names;
-}
-
 ScaleSettings scale_of(
     const toml::node& node, const std::string& scale, const Experiment& experiment, const std::string& where) {
   ScaleSettings result;
@@ -114,7 +108,7 @@ ScaleSettings scale_of(
         const auto& known = experiment.axis(std::string(axis.str()));
         for (const auto& [value, settings] : table_of(values, scale + ".axis", where)) {
           const std::string name(value.str());
-          check_name(fmt::format("{} ({})", known.name, toml_place(where, settings)), name, value_names(known));
+          check_name(fmt::format("{} ({})", known.name, toml_place(where, settings)), name, names_of(known.values));
           result.instead[known.name][name] = layer_of(table_of(settings, name, where), where);
         }
       }
@@ -186,7 +180,7 @@ void check_figures(const Experiment& experiment, const std::string& where) {
   for (const auto& [cell, figure] : experiment.figures) {
     for (size_t i = 0; i < cell.size(); ++i) {
       const auto& axis = experiment.axes[i];
-      check_name(fmt::format("{} (the paper's figures of {})", axis.name, where), cell[i], value_names(axis));
+      check_name(fmt::format("{} (the paper's figures of {})", axis.name, where), cell[i], names_of(axis.values));
     }
   }
 }
@@ -198,14 +192,11 @@ bool is_identity(const Field& field) {
 }
 
 std::vector<std::string> Experiment::axis_names() const {
-  std::vector<std::string> names;
-  for (const auto& axis : axes) names.push_back(axis.name);
-  return names;
+  return names_of(axes);
 }
 
 const Axis& Experiment::axis(const std::string& axis_name) const {
-  check_name(fmt::format("axis of {}", name), axis_name, axis_names());
-  return *std::find_if(axes.begin(), axes.end(), [&](const auto& axis) { return axis.name == axis_name; });
+  return find_named(axes, fmt::format("axis of {}", name), axis_name);
 }
 
 Experiment parse_experiment(
@@ -254,9 +245,7 @@ Experiment parse_experiment(
 }
 
 std::vector<std::string> experiment_names() {
-  std::vector<std::string> names;
-  for (const auto& builtin : builtin_experiments()) names.emplace_back(builtin.name);
-  return names;
+  return names_of(builtin_experiments());
 }
 
 Experiment find_experiment(const std::string& name) {
@@ -274,8 +263,7 @@ Experiment find_experiment(const std::string& name) {
     if (name == builtin.name || std::find(also.begin(), also.end(), name) != also.end()) return experiment;
     known.insert(known.end(), also.begin(), also.end());
   }
-  check_name("experiment", name, known);
-  return {};
+  refuse_name("experiment", name, known);
 }
 
 }  // namespace sgdph::lab

@@ -1,7 +1,7 @@
 #include "reproduce/paper.h"
 
 #include "base/error.h"
-#include "base/words.h"
+#include "base/text.h"
 
 #include <fmt/ranges.h>
 

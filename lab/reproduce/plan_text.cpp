@@ -1,7 +1,7 @@
 // What is shown before an experiment starts.
 
+#include "base/text.h"
 #include "reproduce/reproduce.h"
-#include "train/progress.h"
 
 #include <fmt/ranges.h>
 
@@ -29,10 +29,6 @@ CellPlan plan_of_cell(const Cell& cell, const ReproduceOptions& options, const R
     }
   }
   return result;
-}
-
-std::string count_text(size_t count, const char* thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
 }  // namespace

@@ -3,10 +3,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
-#include "base/words.h"
+#include "base/text.h"
 #include "reproduce/cost_experiment.h"
 #include "reproduce/estimate.h"
-#include "train/progress.h"
 
 #include <fmt/format.h>
 

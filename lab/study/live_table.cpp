@@ -1,6 +1,7 @@
 #include "study/live_table.h"
 
 #include "base/terminal.h"
+#include "base/text.h"
 #include "study/run_record.h"
 #include "train/machine.h"
 #include "train/progress.h"

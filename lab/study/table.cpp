@@ -1,5 +1,7 @@
 #include "study/table.h"
 
+#include "base/escape.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,13 +28,6 @@ std::string padded(const std::vector<std::string>& cells, const std::vector<size
   return line;
 }
 
-std::string quoted(const std::string& cell) {
-  if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
-  std::string text = "\"";
-  for (const auto letter : cell) text += letter == '"' ? std::string("\"\"") : std::string(1, letter);
-  return text + "\"";
-}
-
 }  // namespace
 
 std::string text_table(const Table& table) {
@@ -55,7 +50,7 @@ std::string markdown_table(const Table& table) {
 std::string csv_table(const Table& table) {
   std::string text;
   const auto add = [&](const std::vector<std::string>& cells) {
-    for (size_t i = 0; i < cells.size(); ++i) text += (i > 0 ? "," : "") + quoted(cells[i]);
+    for (size_t i = 0; i < cells.size(); ++i) text += (i > 0 ? "," : "") + escape_csv(cells[i]);
     text += "\n";
   };
   add(table.columns);

@@ -1,6 +1,7 @@
 #include "train/progress.h"
 
 #include "base/terminal.h"
+#include "base/text.h"
 #include "train/machine.h"
 
 #include <fmt/format.h>
@@ -18,13 +19,6 @@ constexpr double kRedraw = 0.1;       // seconds between two bars
 constexpr double kBetweenLines = 30;  // seconds between two lines
 
 }  // namespace
-
-std::string duration_text(double seconds) {
-  const auto whole = static_cast<int64_t>(std::ceil(std::max(0., seconds)));
-  if (whole < 60) return fmt::format("{} s", whole);
-  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
-  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
-}
 
 std::string bar_text(double fraction, int width) {
   const auto filled = std::clamp(static_cast<int>(fraction * width), 0, width);

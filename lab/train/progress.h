@@ -48,8 +48,6 @@ class Progress {
   int64_t first_done_ = -1;
 };
 
-/// "42 s", "3 min 05 s", "2 h 10 min".
-std::string duration_text(double seconds);
 /// A bar of `width` characters, filled by `fraction`.
 std::string bar_text(double fraction, int width);
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "config/recipe.h"
 
 #include <spdlog/spdlog.h>
@@ -11,7 +12,6 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -128,12 +128,9 @@ void RunFolder::replace_settings(const Settings& settings) const {
 std::vector<std::pair<int64_t, fs::path>> numbered_checkpoints(const fs::path& folder) {
   std::vector<std::pair<int64_t, fs::path>> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    const auto name = entry.path().filename().string();
-    int64_t step = 0;
-    const auto* digits = name.data() + kPrefix.size();
+    const auto name = entry.path().stem().string();
     if (name.rfind(kPrefix, 0) != 0 || entry.path().extension() != ".ckpt") continue;
-    const auto [end, error] = std::from_chars(digits, name.data() + name.size(), step);
-    if (error == std::errc() && end != digits) found.emplace_back(step, entry.path());
+    if (const auto step = number_from<int64_t>(name.substr(kPrefix.size()))) found.emplace_back(*step, entry.path());
   }
   std::sort(found.rbegin(), found.rend());
   return found;

@@ -108,9 +108,7 @@ int64_t to_steps(double epochs, int64_t steps_per_epoch) {
 
 Settings resolve(Settings s) {
   const auto& data = dataset_info(s.dataset);
-  std::vector<std::string> models;
-  for (const auto& info : model_infos()) models.push_back(info.name);
-  check_name("model", s.model, models);
+  find_named(model_infos(), "model", s.model);
   norm_from_name(s.norm);
   fill_optimizer_defaults(s);
   check_device(s.device);

@@ -1,31 +1,21 @@
 #include "train/training_step.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <ATen/Functions.h>
 #include <sgdph/frozen_statistics.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
 namespace sgdph::lab {
-namespace {
-
-std::optional<double> number(const char* begin, const char* end) {
-  double value = 0;
-  const auto [rest, error] = std::from_chars(begin, end, value);
-  return error == std::errc() && rest == end ? std::optional(value) : std::nullopt;
-}
-
-}  // namespace
 
 double batch_part_from_text(const std::string& text) {
-  const auto* end = text.data() + text.size();
-  const auto* slash = std::find(text.data(), end, '/');
-  const auto above = number(text.data(), slash);
-  const auto below = slash == end ? std::optional(1.) : number(slash + 1, end);
+  const auto slash = text.find('/');
+  const auto above = number_from<double>(text.substr(0, slash));
+  const auto below = slash == std::string::npos ? 1. : number_from<double>(text.substr(slash + 1));
   const auto part = above && below ? *above / *below : 0;
   if (!(part > 0 && part <= 1)) fail("--curvature-batch: '{}' is not a part of a batch; use 1, 1/8 or the like", text);
   return part;

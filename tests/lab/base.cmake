@@ -1,1 +1,3 @@
-sgdph_lab_test(base words)
+sgdph_lab_test(base escape)
+sgdph_lab_test(base names)
+sgdph_lab_test(base text)
