@@ -15,68 +15,96 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool write_all(int file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const auto written = ::write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINTR) return false;
-    if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+/// How many of the bytes were written; fewer than all if errno says why.
+size_t write_all(int file, std::string_view bytes) {
+  size_t count = 0;
+  while (count < bytes.size()) {
+    const auto written = ::write(file, bytes.data() + count, bytes.size() - count);
+    if (written < 0 && errno != EINTR) break;
+    if (written > 0) count += static_cast<size_t>(written);
   }
-  return true;
+  return count;
+}
+
+int open_for(const fs::path& path, OutputFile::Mode mode) {
+  constexpr int kAny = O_WRONLY | O_CLOEXEC;
+  switch (mode) {
+    case OutputFile::Mode::Create: return ::open(path.c_str(), kAny | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
+    case OutputFile::Mode::Replace: return ::open(path.c_str(), kAny | O_CREAT | O_TRUNC | O_NOFOLLOW, 0644);
+    case OutputFile::Mode::Append: return ::open(path.c_str(), kAny | O_CREAT | O_APPEND | O_NOFOLLOW, 0644);
+  }
+  return -1;
+}
+
+fs::path new_name(const fs::path& target) {
+  return target.string() + ".new";
 }
 
 void write_to_stream(const fs::path& path, const std::vector<std::string_view>& pieces) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   bool whole = file >= 0;
-  for (const auto piece : pieces) whole = whole && write_all(file, piece);
+  for (const auto piece : pieces) whole = whole && write_all(file, piece) == piece.size();
   const int error = errno;
   if (file >= 0) ::close(file);
   if (!whole) throw WriteError(fmt::format("cannot write {}: {}", path.string(), std::strerror(error)));
 }
 
-/// A file being written; removed again unless it is put in place.
-class NewFile {
- public:
-  explicit NewFile(const fs::path& target) : target_(target), path_(target.string() + ".new") {
-    file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (file_ < 0) refuse("cannot write");
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-  ~NewFile() {
-    if (file_ >= 0) ::close(file_);
-    if (!placed_) ::unlink(path_.c_str());
-  }
-
-  void write(std::string_view bytes) {
-    if (!write_all(file_, bytes)) refuse("cannot write");
-  }
-
-  void put_in_place() {
-    if (::fsync(file_) != 0) refuse("cannot write");
-    if (::close(std::exchange(file_, -1)) != 0) refuse("cannot write");
-    if (::rename(path_.c_str(), target_.c_str()) != 0) refuse("cannot put in place");
-    placed_ = true;
-    const auto folder = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
-    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor >= 0) {
-      ::fsync(descriptor);
-      ::close(descriptor);
-    }
-  }
-
- private:
-  [[noreturn]] void refuse(const char* what) const {
-    throw WriteError(
-        fmt::format("{} {}: {}; what was there before is unchanged", what, target_.string(), std::strerror(errno)));
-  }
-
-  fs::path target_;
-  std::string path_;
-  int file_ = -1;
-  bool placed_ = false;
-};
-
 }  // namespace
+
+OutputFile::OutputFile(fs::path path, Mode mode, std::string remark, std::string name)
+    : path_(std::move(path)),
+      remark_(std::move(remark)),
+      name_(name.empty() ? path_.string() : std::move(name)),
+      file_(open_for(path_, mode)) {
+  if (file_ < 0) refuse();
+}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      remark_(std::move(other.remark_)),
+      name_(std::move(other.name_)),
+      file_(std::exchange(other.file_, -1)) {}
+
+OutputFile::~OutputFile() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void OutputFile::refuse() const {
+  throw WriteError(fmt::format("cannot write {}: {}{}", name_, std::strerror(errno), remark_));
+}
+
+void OutputFile::write(std::string_view bytes) {
+  if (write_all(file_, bytes) < bytes.size()) refuse();
+}
+
+void OutputFile::finish() {
+  if (::fsync(file_) != 0 || ::close(std::exchange(file_, -1)) != 0) refuse();
+}
+
+void put_in_place(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    throw WriteError(fmt::format("cannot put {} in place: {}", to.string(), std::strerror(errno)));
+  }
+  const auto folder = to.has_parent_path() ? to.parent_path() : fs::path(".");
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+NewFile::NewFile(fs::path target)
+    : target_(std::move(target)),
+      file_(new_name(target_), OutputFile::Mode::Replace, "; what was there before is unchanged", target_.string()) {}
+
+NewFile::~NewFile() {
+  if (!placed_) ::unlink(file_.path().c_str());
+}
+
+void NewFile::put_in_place() {
+  file_.finish();
+  lab::put_in_place(file_.path(), target_);
+  placed_ = true;
+}
 
 std::string read_file(const fs::path& path) {
   std::error_code error;
@@ -112,8 +140,7 @@ void append_to_file(const fs::path& path, std::string_view bytes) {
   const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file < 0) fail("cannot write {}: {}", path.string(), std::strerror(errno));
   const auto before = ::lseek(file, 0, SEEK_END);
-  const auto written = ::write(file, bytes.data(), bytes.size());
-  int error = written < 0 ? errno : written < static_cast<ssize_t>(bytes.size()) ? ENOSPC : 0;
+  int error = write_all(file, bytes) < bytes.size() ? errno : 0;
   if (error == 0 && ::fsync(file) != 0) error = errno;
   const bool taken_back = error != 0 && ::ftruncate(file, before) == 0;
   ::close(file);

@@ -10,9 +10,59 @@ namespace sgdph::lab {
 /// The whole file; a UserError names it if it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
-/// Writes the pieces one after another to a new file and puts it in place of `path` only when all is on the disk: a
-/// crash or a full disk leaves the previous file as it was and nothing half-written. A symbolic link stays one. What is
-/// no file (a pipe, /dev/stdout) is written to as it is. A UserError says what failed.
+/// A file open for writing. What cannot be written whole is a WriteError that names the file.
+class OutputFile {
+ public:
+  enum class Mode {
+    Create,   ///< refused if it is there
+    Replace,  ///< emptied if it is there
+    Append
+  };
+  /// If something fails, `remark` ends the message, such as "; what is there can be continued"; `name` is told in place
+  /// of the path.
+  OutputFile(std::filesystem::path path, Mode mode, std::string remark = "", std::string name = "");
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&&) = delete;
+  ~OutputFile();
+
+  const std::filesystem::path& path() const { return path_; }
+  void write(std::string_view bytes);
+  /// All is on the disk when it returns, and the file closed.
+  void finish();
+
+ private:
+  [[noreturn]] void refuse() const;
+
+  std::filesystem::path path_;
+  std::string remark_;
+  std::string name_;
+  int file_ = -1;
+};
+
+/// Gives a finished file or folder its name, in place of a file of that name; the folder's entry is on the disk when it
+/// returns.
+void put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
+
+/// A file that is there whole or not at all: written beside its target and put in place only when all is on the disk. A
+/// crash or a full disk leaves what was there before, and an exception nothing half-written.
+class NewFile {
+ public:
+  explicit NewFile(std::filesystem::path target);
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+  ~NewFile();
+
+  void write(std::string_view bytes) { file_.write(bytes); }
+  void put_in_place();
+
+ private:
+  std::filesystem::path target_;
+  OutputFile file_;
+  bool placed_ = false;
+};
+
+/// Writes the pieces one after another to a NewFile. A symbolic link stays one. What is no file (a pipe, /dev/stdout)
+/// is written to as it is.
 void write_file_atomically(const std::filesystem::path& path, const std::vector<std::string_view>& pieces);
 
 /// Whether it is there and neither a file nor a folder: a pipe, a terminal, a device.

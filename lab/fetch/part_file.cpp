@@ -1,15 +1,8 @@
 #include "fetch/part_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "base/error.h"
-#include "base/files.h"
 
 namespace sgdph::lab {
 
@@ -17,10 +10,6 @@ namespace fs = std::filesystem;
 
 PartFile::PartFile(const fs::path& target)
     : target_(target), path_(target.string() + ".part"), origin_path_(target.string() + ".part.json") {}
-
-PartFile::~PartFile() {
-  close();
-}
 
 void PartFile::keep_only(const std::string& url) {
   std::error_code error;
@@ -44,9 +33,8 @@ void PartFile::keep_only(const std::string& url) {
 }
 
 void PartFile::restart(const PartOrigin& origin) {
-  close();
   // The bytes go first: a note beside the bytes of another file would join two files.
-  open(O_TRUNC);
+  open(OutputFile::Mode::Replace);
   origin_ = origin;
   const auto note =
       nlohmann::json{{"url", origin.url}, {"validator", origin.validator}, {"total", origin.total}}.dump() + "\n";
@@ -55,30 +43,22 @@ void PartFile::restart(const PartOrigin& origin) {
 }
 
 void PartFile::append(std::string_view bytes) {
-  if (file_ < 0) open(O_APPEND);
-  while (!bytes.empty()) {
-    const auto written = ::write(file_, bytes.data(), bytes.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      fail("cannot write {}: {}; what is there can be continued", path_.string(), std::strerror(errno));
-    }
-    size_ += written;
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
+  if (!file_) open(OutputFile::Mode::Append);
+  file_->write(bytes);
+  size_ += static_cast<int64_t>(bytes.size());
 }
 
 void PartFile::put_in_place() {
-  if (file_ < 0) open(O_APPEND);
-  if (::fsync(file_) != 0) fail("cannot write {}: {}", path_.string(), std::strerror(errno));
-  close();
+  if (!file_) open(OutputFile::Mode::Append);
+  file_->finish();
+  file_.reset();
+  lab::put_in_place(path_, target_);
   std::error_code error;
-  fs::rename(path_, target_, error);
-  if (error) fail("cannot put {} in place: {}", target_.string(), error.message());
   fs::remove(origin_path_, error);
 }
 
 void PartFile::remove() {
-  close();
+  file_.reset();
   std::error_code error;
   fs::remove(path_, error);
   if (error) fail("cannot remove {}: {}", path_.string(), error.message());
@@ -87,13 +67,8 @@ void PartFile::remove() {
   size_ = 0;
 }
 
-void PartFile::open(int flags) {
-  file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, 0644);
-  if (file_ < 0) fail("cannot write {}: {}", path_.string(), std::strerror(errno));
-}
-
-void PartFile::close() {
-  if (file_ >= 0) ::close(std::exchange(file_, -1));
+void PartFile::open(OutputFile::Mode mode) {
+  file_.emplace(path_, mode, "; what is there can be continued");
 }
 
 }  // namespace sgdph::lab

@@ -2,8 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/files.h"
 
 namespace sgdph::lab {
 
@@ -18,9 +21,6 @@ struct PartOrigin {
 class PartFile {
  public:
   explicit PartFile(const std::filesystem::path& target);
-  ~PartFile();
-  PartFile(const PartFile&) = delete;
-  PartFile& operator=(const PartFile&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   int64_t size() const { return size_; }
@@ -37,15 +37,14 @@ class PartFile {
   void remove();
 
  private:
-  void open(int flags);
-  void close();
+  void open(OutputFile::Mode mode);
 
   std::filesystem::path target_;
   std::filesystem::path path_;
   std::filesystem::path origin_path_;
   PartOrigin origin_;
   int64_t size_ = 0;
-  int file_ = -1;
+  std::optional<OutputFile> file_;
 };
 
 }  // namespace sgdph::lab

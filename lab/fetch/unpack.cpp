@@ -2,20 +2,16 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace sgdph::lab {
 namespace {
@@ -26,37 +22,6 @@ constexpr size_t kArchivePiece = size_t{1} << 18;
 
 struct ArchiveDeleter {
   void operator()(archive* reader) const { archive_read_free(reader); }
-};
-
-class OutputFile {
- public:
-  explicit OutputFile(fs::path path) : path_(std::move(path)) {
-    file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (file_ < 0) refuse();
-  }
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
-  ~OutputFile() {
-    if (file_ >= 0) ::close(file_);
-  }
-
-  void write(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const auto written = ::write(file_, bytes.data(), bytes.size());
-      if (written < 0 && errno != EINTR) refuse();
-      if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
-    }
-  }
-
-  void finish() {
-    if (::fsync(file_) != 0 || ::close(std::exchange(file_, -1)) != 0) refuse();
-  }
-
- private:
-  [[noreturn]] void refuse() const { fail("cannot write {}: {}", path_.string(), std::strerror(errno)); }
-
-  fs::path path_;
-  int file_ = -1;
 };
 
 class Unpacker {
@@ -132,7 +97,7 @@ class Unpacker {
     const auto name = kept_name(entry);
     if (name && !done_.insert(*name).second) fail("{} holds {}/{} twice; refused", name_, options_.folder, *name);
     std::optional<OutputFile> out;
-    if (name) out.emplace(target_ / *name);
+    if (name) out.emplace(target_ / *name, OutputFile::Mode::Create);
     // What is not kept is read as well: it counts, and damage in it is damage.
     for (;;) {
       if (is_set(options_.cancel)) throw Interrupted(fmt::format("interrupted while unpacking {}", name_));
@@ -175,18 +140,16 @@ StagingFolder::~StagingFolder() {
 
 fs::path StagingFolder::put_in_place() {
   fs::path old;
-  std::error_code error;
   if (fs::exists(fs::symlink_status(target_))) {
     old = target_.string() + ".old";
     for (int n = 2; fs::exists(fs::symlink_status(old)); ++n) old = fmt::format("{}.old{}", target_.string(), n);
-    fs::rename(target_, old, error);
-    if (error) fail("cannot move {} away: {}", target_.string(), error.message());
+    lab::put_in_place(target_, old);
   }
-  fs::rename(path_, target_, error);
-  if (error) {
-    std::error_code ignored;
-    if (!old.empty()) fs::rename(old, target_, ignored);
-    fail("cannot put {} in place: {}", target_.string(), error.message());
+  try {
+    lab::put_in_place(path_, target_);
+  } catch (const UserError&) {
+    if (!old.empty()) lab::put_in_place(old, target_);
+    throw;
   }
   path_.clear();
   return old;
