@@ -1,7 +1,5 @@
 #include <sgdph/adabelief.h>
 
-#include "detail/option_check.h"
-
 #include <torch/types.h>
 
 #include <cmath>
@@ -59,23 +57,15 @@ void update_parameter(at::Tensor& parameter, AdaBeliefParamState& state, const A
 }  // namespace
 
 void AdaBeliefOptions::visit(detail::FieldVisitor& visitor) {
-  visitor("lr", lr_);
-  visitor("betas", betas_);
-  visitor("eps", eps_);
-  visitor("weight_decay", weight_decay_);
-  visitor("amsgrad", amsgrad_);
-  visitor("weight_decouple", weight_decouple_);
-  visitor("fixed_decay", fixed_decay_);
-  visitor("rectify", rectify_);
-  visitor("degenerated_to_sgd", degenerated_to_sgd_);
-}
-
-void AdaBeliefOptions::check(const std::string& where) const {
-  const detail::OptionCheck option{where};
-  option.at_least("lr", lr(), 0);
-  option.at_least("eps", eps(), 0);
-  option.at_least("weight_decay", weight_decay(), 0);
-  option.betas(betas());
+  visitor("lr", lr_, {"learning rate", at_least(0)});
+  visitor("betas", betas_, {"decay of the averages of gradient and deviation", fraction()});
+  visitor("eps", eps_, {"added to the second moment, where it accumulates, and to its root", at_least(0)});
+  visitor("weight_decay", weight_decay_, {"weight decay", at_least(0)});
+  visitor("amsgrad", amsgrad_, {"divide by the largest second moment so far; not with rectify"});
+  visitor("weight_decouple", weight_decouple_, {"shrink the parameter instead of adding to the gradient"});
+  visitor("fixed_decay", fixed_decay_, {"decoupled decay is not multiplied by lr"});
+  visitor("rectify", rectify_, {"variance rectification, as in RAdam"});
+  visitor("degenerated_to_sgd", degenerated_to_sgd_, {"a momentum step while rectification is not yet possible"});
 }
 
 void AdaBeliefParamState::visit(detail::FieldVisitor& visitor) {
@@ -85,24 +75,10 @@ void AdaBeliefParamState::visit(detail::FieldVisitor& visitor) {
   visitor("max_exp_avg_var", max_exp_avg_var_);
 }
 
-AdaBelief::AdaBelief(std::vector<torch::optim::OptimizerParamGroup> groups, AdaBeliefOptions defaults)
-    : OptimizerBase("AdaBelief", std::move(groups), std::make_unique<AdaBeliefOptions>(defaults)) {
-  check();
-}
-
-AdaBelief::AdaBelief(std::vector<at::Tensor> parameters, AdaBeliefOptions defaults)
-    : AdaBelief(
-          std::vector<torch::optim::OptimizerParamGroup>{torch::optim::OptimizerParamGroup(std::move(parameters))},
-          std::move(defaults)) {}
-
 void AdaBelief::update() {
   for_each_gradient<AdaBeliefOptions>([this](const AdaBeliefOptions& options, at::Tensor& parameter) {
     update_parameter(parameter, state_of<AdaBeliefParamState>(parameter), options);
   });
-}
-
-std::unique_ptr<torch::optim::OptimizerParamState> AdaBelief::make_state() const {
-  return std::make_unique<AdaBeliefParamState>();
 }
 
 }  // namespace sgdph

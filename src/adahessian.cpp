@@ -1,8 +1,12 @@
 #include <sgdph/adahessian.h>
 
+<<<<<<< HEAD
 #include <sgdph/hessian.h>
 
 #include "detail/option_check.h"
+=======
+#include "hessian.h"
+>>>>>>> 49bc6b2 (One list says all there is to say of an option, and a catalogue lists the optimizers)
 #include "probe.h"
 
 #include <torch/types.h>
@@ -42,48 +46,18 @@ void update_parameter(
 }  // namespace
 
 void AdaHessianOptions::visit(detail::FieldVisitor& visitor) {
-  visitor("lr", lr_);
-  visitor("betas", betas_);
-  visitor("eps", eps_);
-  visitor("weight_decay", weight_decay_);
-  visitor("hessian_power", hessian_power_);
-  visitor("seed", seed_);
-}
-
-void AdaHessianOptions::check(const std::string& where) const {
-  const detail::OptionCheck option{where};
-  option.at_least("lr", lr(), 0);
-  option.at_least("eps", eps(), 0);
-  option.at_least("weight_decay", weight_decay(), 0);
-  option.betas(betas());
-  TORCH_CHECK(
-      hessian_power() >= 0 && hessian_power() <= 1, where, ": hessian_power must lie in [0, 1], got ", hessian_power());
+  visitor("lr", lr_, {"learning rate", at_least(0)});
+  visitor("betas", betas_, {"decay of the averages of gradient and squared curvature", fraction()});
+  visitor("eps", eps_, {"added to the divisor", at_least(0)});
+  visitor("weight_decay", weight_decay_, {"decoupled, multiplied by lr", at_least(0)});
+  visitor("hessian_power", hessian_power_, {"exponent of the divisor; 1: a Newton-like step", between(0, 1)});
+  visitor("seed", seed_, detail::shared("of the random probes"));
 }
 
 void AdaHessianParamState::visit(detail::FieldVisitor& visitor) {
   visitor("step", step_);
   visitor("exp_avg", exp_avg_);
   visitor("exp_hessian_diag_sq", exp_hessian_diag_sq_);
-}
-
-AdaHessian::AdaHessian(std::vector<torch::optim::OptimizerParamGroup> groups, AdaHessianOptions defaults)
-    : CurvatureOptimizer("AdaHessian", std::move(groups), std::make_unique<AdaHessianOptions>(defaults)) {
-  check();
-}
-
-AdaHessian::AdaHessian(std::vector<at::Tensor> parameters, AdaHessianOptions defaults)
-    : AdaHessian(
-          std::vector<torch::optim::OptimizerParamGroup>{torch::optim::OptimizerParamGroup(std::move(parameters))},
-          std::move(defaults)) {}
-
-void AdaHessian::check_together(const std::vector<const torch::optim::OptimizerOptions*>& all) const {
-  const auto seed = static_cast<const AdaHessianOptions&>(*all[0]).seed();
-  for (size_t i = 1; i < all.size(); ++i) {
-    const auto got = static_cast<const AdaHessianOptions&>(*all[i]).seed();
-    TORCH_CHECK(
-        got == seed, "AdaHessian, group ", i - 1, ": seed is optimizer-wide and must be ", seed,
-        " as in the defaults, got ", got);
-  }
 }
 
 void AdaHessian::groups_changed() {
@@ -143,10 +117,6 @@ void AdaHessian::update() {
     update_parameter(parameter, found->second, state_of<AdaHessianParamState>(parameter), options);
   });
   forget_curvature();
-}
-
-std::unique_ptr<torch::optim::OptimizerParamState> AdaHessian::make_state() const {
-  return std::make_unique<AdaHessianParamState>();
 }
 
 }  // namespace sgdph

@@ -1,7 +1,5 @@
 #include <sgdph/apollo.h>
 
-#include "detail/option_check.h"
-
 #include <torch/types.h>
 
 #include <cmath>
@@ -11,6 +9,9 @@ namespace {
 
 /// The lower bound of |B| with rebound "constant".
 constexpr double kBound = 0.01;
+
+constexpr const char* kRebounds[] = {"constant", "belief"};
+constexpr const char* kDecayTypes[] = {"L2", "decoupled", "stable"};
 
 struct ApolloProgress final : public detail::Fields {
   std::vector<double> base_lrs;
@@ -69,32 +70,22 @@ std::string ApolloOptions::effective_weight_decay_type() const {
   return weight_decay_type().value_or(rebound() == "constant" ? "L2" : "decoupled");
 }
 
-void ApolloOptions::visit(detail::FieldVisitor& visitor) {
-  visitor("lr", lr_);
-  visitor("beta", beta_);
-  visitor("eps", eps_);
-  visitor("rebound", rebound_);
-  visitor("warmup", warmup_);
-  visitor("init_lr", init_lr_);
-  visitor("weight_decay", weight_decay_);
-  visitor("weight_decay_type", weight_decay_type_);
+void ApolloOptions::fill_unset() {
+  weight_decay_type_ = effective_weight_decay_type();
 }
 
-void ApolloOptions::check(const std::string& where) const {
-  const detail::OptionCheck option{where};
-  option.at_least("lr", lr(), 0);
-  option.fraction("beta", beta());
-  option.at_least("eps", eps(), 0);
-  option.at_least("weight_decay", weight_decay(), 0);
-  if (init_lr()) option.at_least("init_lr", *init_lr(), 0);
-  TORCH_CHECK(warmup() >= 0, where, ": warmup must be at least 0, got ", warmup());
-  TORCH_CHECK(
-      rebound() == "constant" || rebound() == "belief", where, ": rebound must be \"constant\" or \"belief\", got \"",
-      rebound(), "\"");
-  const auto decay = effective_weight_decay_type();
-  TORCH_CHECK(
-      decay == "L2" || decay == "decoupled" || decay == "stable", where,
-      ": weight_decay_type must be \"L2\", \"decoupled\" or \"stable\", got \"", decay, "\"");
+void ApolloOptions::visit(detail::FieldVisitor& visitor) {
+  visitor("lr", lr_, {"learning rate", at_least(0)});
+  visitor("beta", beta_, {"decay of the gradient's average", fraction()});
+  visitor("eps", eps_, {"added to divisors", at_least(0)});
+  visitor(
+      "rebound", rebound_, detail::one_of("lower bound of the curvature: 0.01, or the change of gradient", kRebounds));
+  visitor("warmup", warmup_, {"steps of linear warm-up", at_least(0)});
+  visitor("init_lr", init_lr_, {"learning rate of the first step; unset: lr / 1000", at_least(0)});
+  visitor("weight_decay", weight_decay_, {"weight decay", at_least(0)});
+  visitor(
+      "weight_decay_type", weight_decay_type_,
+      detail::one_of("kind of weight decay; unset: L2 with rebound constant, decoupled with belief", kDecayTypes));
 }
 
 void ApolloParamState::visit(detail::FieldVisitor& visitor) {
@@ -105,14 +96,14 @@ void ApolloParamState::visit(detail::FieldVisitor& visitor) {
 }
 
 Apollo::Apollo(std::vector<torch::optim::OptimizerParamGroup> groups, ApolloOptions defaults)
-    : OptimizerBase("Apollo", std::move(groups), std::make_unique<ApolloOptions>(defaults)) {
-  check();
+    : OptimizerOf(std::move(groups), std::move(defaults)) {
+  groups_changed();
 }
 
 Apollo::Apollo(std::vector<at::Tensor> parameters, ApolloOptions defaults)
-    : Apollo(
-          std::vector<torch::optim::OptimizerParamGroup>{torch::optim::OptimizerParamGroup(std::move(parameters))},
-          std::move(defaults)) {}
+    : OptimizerOf(std::move(parameters), std::move(defaults)) {
+  groups_changed();
+}
 
 void Apollo::groups_changed() {
   for (size_t i = base_lrs_.size(); i < param_groups_.size(); ++i) {
@@ -128,10 +119,6 @@ void Apollo::update() {
       update_parameter(parameter, state_of<ApolloParamState>(parameter), base_lrs_[i], options);
     }
   }
-}
-
-std::unique_ptr<torch::optim::OptimizerParamState> Apollo::make_state() const {
-  return std::make_unique<ApolloParamState>();
 }
 
 std::unique_ptr<detail::Fields> Apollo::progress() const {

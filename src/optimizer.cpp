@@ -2,6 +2,7 @@
 
 #include <sgdph/detail/fields.h>
 
+#include "detail/option_fields.h"
 #include "detail/state_key.h"
 
 #include <torch/serialize/archive.h>
@@ -37,23 +38,23 @@ class FitToParameter final : public detail::FieldVisitor {
  public:
   FitToParameter(const std::string& where, const at::Tensor& parameter) : where_(where), parameter_(parameter) {}
 
-  void operator()(const char* name, at::Tensor& value) override {
+ private:
+  void field(const char* name, at::Tensor& value, const detail::FieldNote&) override {
     if (!value.defined()) return;
     TORCH_CHECK(
         value.sizes() == parameter_.sizes(), where_, ": the archive's ", name, " has shape ", value.sizes(),
         ", the parameter ", parameter_.sizes(), "; construct the optimizer on the model it was saved with");
     value = value.to(parameter_.device(), parameter_.scalar_type());
   }
-  void operator()(const char*, bool&) override {}
-  void operator()(const char* name, int64_t& value) override {
+  void field(const char*, bool&, const detail::FieldNote&) override {}
+  void field(const char* name, int64_t& value, const detail::FieldNote&) override {
     TORCH_CHECK(value >= 0, where_, ": the archive's ", name, " must not be negative, got ", value);
   }
-  void operator()(const char*, double&) override {}
-  void operator()(const char*, std::string&) override {}
-  void operator()(const char*, std::vector<int64_t>&) override {}
-  void operator()(const char*, std::vector<double>&) override {}
+  void field(const char*, double&, const detail::FieldNote&) override {}
+  void field(const char*, std::string&, const detail::FieldNote&) override {}
+  void field(const char*, std::vector<int64_t>&, const detail::FieldNote&) override {}
+  void field(const char*, std::vector<double>&, const detail::FieldNote&) override {}
 
- private:
   const std::string& where_;
   const at::Tensor& parameter_;
 };
@@ -80,6 +81,36 @@ void write_archive(torch::serialize::OutputArchive& archive, const std::string& 
 
 std::string group_name(const std::string& optimizer, size_t group) {
   return optimizer + ", group " + std::to_string(group);
+}
+
+using SharedValues = decltype(detail::shared_values(std::declval<detail::Fields&>()));
+
+SharedValues shared_of(const OptimizerOptions& options) {
+  return detail::shared_values(fields(const_cast<OptimizerOptions&>(options)));
+}
+
+SharedValues shared_in_effect(const OptimizerOptions& options) {
+  const auto copy = options.clone();
+  dynamic_cast<detail::CheckedOptions&>(*copy).fill_unset();
+  return shared_of(*copy);
+}
+
+/// Refuses a group whose optimizer-wide options are not those of the defaults.
+void check_shared(
+    const std::string& name, const OptimizerOptions& defaults, const std::vector<const OptimizerOptions*>& groups) {
+  const auto wanted = shared_of(defaults);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (shared_of(*groups[i]) == wanted) continue;
+    // Saying what is the default anyway is no difference.
+    const auto in_effect = shared_in_effect(defaults);
+    const auto got = shared_in_effect(*groups[i]);
+    for (size_t k = 0; k < got.size(); ++k) {
+      TORCH_CHECK(
+          got[k].second == in_effect[k].second, group_name(name, i), ": ", got[k].first,
+          " is optimizer-wide and must be ", to_string(*in_effect[k].second), " as in the defaults, got ",
+          to_string(*got[k].second));
+    }
+  }
 }
 
 }  // namespace
@@ -128,7 +159,7 @@ void OptimizerBase::notice_changes() {
 void OptimizerBase::check_groups(const std::vector<OptimizerParamGroup>& groups) const {
   const auto& defaults = *defaults_;
   checked(defaults).check(name_ + ", defaults");
-  std::vector<const OptimizerOptions*> all{&defaults};
+  std::vector<const OptimizerOptions*> all;
   std::unordered_set<const at::TensorImpl*> seen;
   for (size_t i = 0; i < groups.size(); ++i) {
     const auto& options = groups[i].options();
@@ -143,7 +174,7 @@ void OptimizerBase::check_groups(const std::vector<OptimizerParamGroup>& groups)
           " stands in the optimizer twice; list every parameter once");
     }
   }
-  check_together(all);
+  check_shared(name_, defaults, all);
 }
 
 const OptimizerParamState* OptimizerBase::find_state(const at::Tensor& parameter) const {
@@ -211,7 +242,7 @@ void OptimizerBase::load(torch::serialize::InputArchive& archive) {
     std::vector<std::unique_ptr<OptimizerParamState>> states;
   };
   std::vector<LoadedGroup> groups(param_groups_.size());
-  std::vector<const OptimizerOptions*> all{defaults.get()};
+  std::vector<const OptimizerOptions*> all;
   for (size_t i = 0; i < groups.size(); ++i) {
     const auto where = group_name(name_, i);
     auto group_archive = read_archive(archive, "group/" + std::to_string(i), where);
@@ -238,7 +269,7 @@ void OptimizerBase::load(torch::serialize::InputArchive& archive) {
       groups[i].states[j] = std::move(state);
     }
   }
-  check_together(all);
+  check_shared(name_, *defaults, all);
   auto shared = progress();
   if (shared) {
     auto progress_archive = read_archive(archive, "progress", name_);

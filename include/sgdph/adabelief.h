@@ -21,7 +21,6 @@ struct AdaBeliefOptions : public detail::OptionsBase<AdaBeliefOptions> {
 
  public:
   void visit(detail::FieldVisitor& visitor) override;
-  void check(const std::string& where) const override;
 };
 
 struct AdaBeliefParamState : public detail::StateBase<AdaBeliefParamState> {
@@ -37,14 +36,13 @@ struct AdaBeliefParamState : public detail::StateBase<AdaBeliefParamState> {
 /// AdaBelief (Zhuang et al. 2020), the rule of the authors' package 0.2.0: Adam whose second moment is that of the
 /// gradient's deviation from its average, s <- b2 s + (1 - b2)(g - m)^2 + eps. The eps stays in s and so accumulates;
 /// it is added once more outside the root. `rectify` adds RAdam's variance rectification.
-class AdaBelief : public OptimizerBase {
+class AdaBelief : public OptimizerOf<AdaBelief, AdaBeliefOptions, AdaBeliefParamState> {
  public:
-  explicit AdaBelief(std::vector<at::Tensor> parameters, AdaBeliefOptions defaults = {});
-  explicit AdaBelief(std::vector<torch::optim::OptimizerParamGroup> groups, AdaBeliefOptions defaults = {});
+  static constexpr const char* kName = "AdaBelief";
+  using OptimizerOf::OptimizerOf;
 
  protected:
   void update() override;
-  std::unique_ptr<torch::optim::OptimizerParamState> make_state() const override;
 };
 
 }  // namespace sgdph

@@ -20,7 +20,6 @@ struct AdaHessianOptions : public detail::OptionsBase<AdaHessianOptions> {
 
  public:
   void visit(detail::FieldVisitor& visitor) override;
-  void check(const std::string& where) const override;
 };
 
 struct AdaHessianParamState : public detail::StateBase<AdaHessianParamState> {
@@ -36,15 +35,13 @@ struct AdaHessianParamState : public detail::StateBase<AdaHessianParamState> {
 /// the gradient in the second moment, one full-network product per step with random signs z. Convolution kernels use
 /// the mean over the kernel. Deviation: the original leaves 3-D parameters undefined; here every parameter of three or
 /// more dimensions is averaged over all but the first two.
-class AdaHessian : public CurvatureOptimizer {
+class AdaHessian : public OptimizerOf<AdaHessian, AdaHessianOptions, AdaHessianParamState, CurvatureOptimizer> {
  public:
-  explicit AdaHessian(std::vector<at::Tensor> parameters, AdaHessianOptions defaults = {});
-  explicit AdaHessian(std::vector<torch::optim::OptimizerParamGroup> groups, AdaHessianOptions defaults = {});
+  static constexpr const char* kName = "AdaHessian";
+  using OptimizerOf::OptimizerOf;
 
  protected:
   void update() override;
-  std::unique_ptr<torch::optim::OptimizerParamState> make_state() const override;
-  void check_together(const std::vector<const torch::optim::OptimizerOptions*>& all) const override;
   void groups_changed() override;
   Request curvature_request() override;
   void measure(

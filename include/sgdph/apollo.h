@@ -22,7 +22,7 @@ struct ApolloOptions : public detail::OptionsBase<ApolloOptions> {
   std::string effective_weight_decay_type() const;
 
   void visit(detail::FieldVisitor& visitor) override;
-  void check(const std::string& where) const override;
+  void fill_unset() override;
 };
 
 struct ApolloParamState : public detail::StateBase<ApolloParamState> {
@@ -38,14 +38,14 @@ struct ApolloParamState : public detail::StateBase<ApolloParamState> {
 /// Apollo (Ma 2020), the rule of the authors' current code: a diagonal quasi-Newton method whose curvature B follows
 /// the weak secant equation. During warm-up the learning rate grows from `init_lr` to the lr at construction, and a
 /// scheduler has no effect. "constant" bounds |B| from below by 0.01; lr 1 in older texts belongs to a bound of 1.
-class Apollo : public OptimizerBase {
+class Apollo : public OptimizerOf<Apollo, ApolloOptions, ApolloParamState> {
  public:
+  static constexpr const char* kName = "Apollo";
   explicit Apollo(std::vector<at::Tensor> parameters, ApolloOptions defaults = {});
   explicit Apollo(std::vector<torch::optim::OptimizerParamGroup> groups, ApolloOptions defaults = {});
 
  protected:
   void update() override;
-  std::unique_ptr<torch::optim::OptimizerParamState> make_state() const override;
   std::unique_ptr<detail::Fields> progress() const override;
   void set_progress(detail::Fields& progress) override;
   void check_progress(const detail::Fields& progress) const override;

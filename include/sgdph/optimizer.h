@@ -37,8 +37,6 @@ class OptimizerBase : public torch::optim::Optimizer {
   /// Refuses loaded progress that does not fit this optimizer, before anything is changed.
   virtual void check_progress(const detail::Fields&) const {}
 
-  /// Refuses groups that do not go together; called with `defaults` first, then the options of every group.
-  virtual void check_together(const std::vector<const torch::optim::OptimizerOptions*>&) const {}
   /// Called when groups or parameters have been added, and after loading.
   virtual void groups_changed() {}
 
@@ -84,6 +82,24 @@ class OptimizerBase : public torch::optim::Optimizer {
 
   std::string name_;
   std::vector<const at::TensorImpl*> known_parameters_;  ///< at the last check, to notice additions
+};
+
+/// An optimizer with options and parameter states of these types: brings the constructors and makes the states. `Self`
+/// has its name in `kName`. One that overrides `groups_changed` calls it in constructors of its own.
+template <class Self, class Options, class State, class Base = OptimizerBase>
+class OptimizerOf : public Base {
+ public:
+  explicit OptimizerOf(std::vector<torch::optim::OptimizerParamGroup> groups, Options defaults = {})
+      : Base(Self::kName, std::move(groups), std::make_unique<Options>(std::move(defaults))) {
+    this->check();
+  }
+  explicit OptimizerOf(std::vector<at::Tensor> parameters, Options defaults = {})
+      : OptimizerOf(
+            std::vector<torch::optim::OptimizerParamGroup>{torch::optim::OptimizerParamGroup(std::move(parameters))},
+            std::move(defaults)) {}
+
+ protected:
+  std::unique_ptr<torch::optim::OptimizerParamState> make_state() const override { return std::make_unique<State>(); }
 };
 
 }  // namespace sgdph

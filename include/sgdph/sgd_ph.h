@@ -79,7 +79,6 @@ class SGDPH : public CurvatureOptimizer {
   std::unique_ptr<detail::Fields> progress() const override;
   void set_progress(detail::Fields& progress) override;
   void check_progress(const detail::Fields& progress) const override;
-  void check_together(const std::vector<const torch::optim::OptimizerOptions*>& all) const override;
   void groups_changed() override;
   Request curvature_request() override;
   void measure(

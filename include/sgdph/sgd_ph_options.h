@@ -17,6 +17,19 @@ enum class Probe { Ones, Rademacher, Hadamard };
 /// Which blocks are refreshed: one per step in turn; every block, one product each; all blocks in one product.
 enum class Refresh { Cyclic, All, Joint };
 
+template <>
+struct detail::EnumNames<Rule> {
+  static constexpr const char* kNames[] = {"Reference", "Paper"};
+};
+template <>
+struct detail::EnumNames<Probe> {
+  static constexpr const char* kNames[] = {"Ones", "Rademacher", "Hadamard"};
+};
+template <>
+struct detail::EnumNames<Refresh> {
+  static constexpr const char* kNames[] = {"Cyclic", "All", "Joint"};
+};
+
 const char* to_string(Rule rule);
 const char* to_string(Probe probe);
 const char* to_string(Refresh refresh);
@@ -53,7 +66,10 @@ struct SGDPHOptions : public detail::OptionsBase<SGDPHOptions> {
   Refresh effective_refresh() const;
 
   void visit(detail::FieldVisitor& visitor) override;
-  void check(const std::string& where) const override;
+  void fill_unset() override;
+
+ protected:
+  void check_more(const std::string& where) const override;
 };
 
 }  // namespace sgdph

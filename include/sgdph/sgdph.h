@@ -6,9 +6,11 @@
 #include <sgdph/adabelief.h>
 #include <sgdph/adahessian.h>
 #include <sgdph/apollo.h>
+#include <sgdph/catalogue.h>
 #include <sgdph/fast_operators.h>
 #include <sgdph/frozen_statistics.h>
 #include <sgdph/hessian.h>
+
 #include <sgdph/schedulers.h>
 #include <sgdph/sgd_ph.h>
 #include <sgdph/version.h>

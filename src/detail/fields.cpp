@@ -1,26 +1,39 @@
 #include <sgdph/detail/fields.h>
 
+#include "detail/option_fields.h"
+
 #include <torch/serialize/archive.h>
 
 namespace sgdph::detail {
 namespace {
 
+/// An absent value is a flag of its own in an archive.
+std::string flag_of(const char* name) {
+  return std::string(name) + "_set";
+}
+
 class Saver final : public FieldVisitor {
  public:
   explicit Saver(torch::serialize::OutputArchive& archive) : archive_(archive) {}
 
-  void operator()(const char* name, bool& value) override { archive_.write(name, c10::IValue(value)); }
-  void operator()(const char* name, int64_t& value) override { archive_.write(name, c10::IValue(value)); }
-  void operator()(const char* name, double& value) override { archive_.write(name, c10::IValue(value)); }
-  void operator()(const char* name, std::string& value) override { archive_.write(name, c10::IValue(value)); }
-  void operator()(const char* name, at::Tensor& value) override {
-    archive_.write(std::string(name) + "_set", c10::IValue(value.defined()));
-    if (value.defined()) archive_.write(name, c10::IValue(value));
-  }
-  void operator()(const char* name, std::vector<int64_t>& value) override { archive_.write(name, c10::IValue(value)); }
-  void operator()(const char* name, std::vector<double>& value) override { archive_.write(name, c10::IValue(value)); }
-
  private:
+  void field(const char* name, bool& value, const FieldNote&) override { write(name, value); }
+  void field(const char* name, int64_t& value, const FieldNote&) override { write(name, value); }
+  void field(const char* name, double& value, const FieldNote&) override { write(name, value); }
+  void field(const char* name, std::string& value, const FieldNote&) override { write(name, value); }
+  void field(const char* name, at::Tensor& value, const FieldNote&) override {
+    write(flag_of(name), value.defined());
+    if (value.defined()) write(name, value);
+  }
+  void field(const char* name, std::vector<int64_t>& value, const FieldNote&) override { write(name, value); }
+  void field(const char* name, std::vector<double>& value, const FieldNote&) override { write(name, value); }
+  void presence(const char* name, bool& present) override { write(flag_of(name), present); }
+
+  template <class T>
+  void write(const std::string& name, const T& value) {
+    archive_.write(name, c10::IValue(value));
+  }
+
   torch::serialize::OutputArchive& archive_;
 };
 
@@ -28,24 +41,33 @@ class Loader final : public FieldVisitor {
  public:
   explicit Loader(torch::serialize::InputArchive& archive) : archive_(archive) {}
 
-  void operator()(const char* name, bool& value) override { value = read(name, &c10::IValue::isBool).toBool(); }
-  void operator()(const char* name, int64_t& value) override { value = read(name, &c10::IValue::isInt).toInt(); }
-  void operator()(const char* name, double& value) override { value = read(name, &c10::IValue::isDouble).toDouble(); }
-  void operator()(const char* name, std::string& value) override {
+ private:
+  void field(const char* name, bool& value, const FieldNote&) override {
+    value = read(name, &c10::IValue::isBool).toBool();
+  }
+  void field(const char* name, int64_t& value, const FieldNote&) override {
+    value = read(name, &c10::IValue::isInt).toInt();
+  }
+  void field(const char* name, double& value, const FieldNote&) override {
+    value = read(name, &c10::IValue::isDouble).toDouble();
+  }
+  void field(const char* name, std::string& value, const FieldNote&) override {
     value = read(name, &c10::IValue::isString).toStringRef();
   }
-  void operator()(const char* name, at::Tensor& value) override {
-    const bool defined = read(std::string(name) + "_set", &c10::IValue::isBool).toBool();
+  void field(const char* name, at::Tensor& value, const FieldNote&) override {
+    const bool defined = read(flag_of(name), &c10::IValue::isBool).toBool();
     value = defined ? read(name, &c10::IValue::isTensor).toTensor() : at::Tensor();
   }
-  void operator()(const char* name, std::vector<int64_t>& value) override {
+  void field(const char* name, std::vector<int64_t>& value, const FieldNote&) override {
     value = read(name, &c10::IValue::isIntList).toIntVector();
   }
-  void operator()(const char* name, std::vector<double>& value) override {
+  void field(const char* name, std::vector<double>& value, const FieldNote&) override {
     value = read(name, &c10::IValue::isDoubleList).toDoubleVector();
   }
+  void presence(const char* name, bool& present) override {
+    present = read(flag_of(name), &c10::IValue::isBool).toBool();
+  }
 
- private:
   c10::IValue read(const std::string& name, bool (c10::IValue::*is_type)() const) {
     c10::IValue value;
     TORCH_CHECK(archive_.try_read(name, value), "sgdph: the archive lacks the field '", name, "'");
@@ -67,6 +89,11 @@ void Fields::save(torch::serialize::OutputArchive& archive) const {
 void Fields::load(torch::serialize::InputArchive& archive) {
   Loader loader(archive);
   visit(loader);
+}
+
+void CheckedOptions::check(const std::string& where) const {
+  check_fields(const_cast<CheckedOptions&>(*this), where);
+  check_more(where);
 }
 
 }  // namespace sgdph::detail

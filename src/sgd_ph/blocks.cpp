@@ -8,25 +8,6 @@
 
 namespace sgdph {
 
-void SGDPH::check_together(const std::vector<const torch::optim::OptimizerOptions*>& all) const {
-  const auto& defaults = static_cast<const SGDPHOptions&>(*all[0]);
-  for (size_t i = 1; i < all.size(); ++i) {
-    const auto& group = static_cast<const SGDPHOptions&>(*all[i]);
-    const auto same = [&](const char* option, const auto& wanted, const auto& got) {
-      TORCH_CHECK(
-          wanted == got, "SGDPH, group ", i - 1, ": ", option, " is optimizer-wide and must be ", wanted,
-          " as in the defaults, got ", got);
-    };
-    same("rule", defaults.rule(), group.rule());
-    same("probe", defaults.probe(), group.probe());
-    same("probe_cycle", defaults.probe_cycle(), group.probe_cycle());
-    same("refresh", defaults.effective_refresh(), group.effective_refresh());
-    same("refresh_every", defaults.refresh_every(), group.refresh_every());
-    same("shift_guard", defaults.shift_guard(), group.shift_guard());
-    same("seed", defaults.seed(), group.seed());
-  }
-}
-
 void SGDPH::groups_changed() {
   std::unordered_map<const at::TensorImpl*, Slot> known;
   for (auto& slot : slots_) known.emplace(slot.parameter.unsafeGetTensorImpl(), std::move(slot));

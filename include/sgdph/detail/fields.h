@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sgdph/schema.h>
 #include <torch/optim/optimizer.h>
 
 #include <cstdint>
@@ -11,49 +12,96 @@
 
 namespace sgdph::detail {
 
-/// Visits the named fields of an object. Options and states list their fields once, in `visit`; saving, loading and
-/// checking are visitors.
+/// Names of a fixed number.
+struct Names {
+  const char* const* first = nullptr;
+  size_t count = 0;
+
+  constexpr Names() = default;
+  template <size_t n>
+  constexpr Names(const char* const (&names)[n]) : first(names), count(n) {}
+  const char* const* begin() const { return first; }
+  const char* const* end() const { return first + count; }
+};
+
+/// The enumerators of an option's type, by number: specialised with a `kNames` for each.
+template <class Enum>
+struct EnumNames;
+
+/// What is known of a field beside name and value; see `OptionInfo`.
+struct FieldNote {
+  const char* help = "";
+  Bound bound = {};
+  bool shared = false;
+  Names choices = {};
+
+  // Filled in by the visitor for fields of a compound type.
+  bool enumerated = false;
+  bool optional = false;
+  bool present = true;  ///< false: an optional that is unset
+};
+/// Of an option that every group must have alike.
+constexpr FieldNote shared(const char* help, Bound bound = {}) {
+  return {help, bound, true, {}, false, false, true};
+}
+template <size_t n>
+constexpr FieldNote one_of(const char* help, const char* const (&choices)[n]) {
+  return {help, {}, false, choices, false, false, true};
+}
+
+/// Visits the named fields of an object. Options and states list their fields once, in `visit`, with all there is to
+/// say of an option; archives, checks, documents and the catalogue are visitors.
 class FieldVisitor {
  public:
   virtual ~FieldVisitor() = default;
 
-  virtual void operator()(const char* name, bool& value) = 0;
-  virtual void operator()(const char* name, int64_t& value) = 0;
-  virtual void operator()(const char* name, double& value) = 0;
-  virtual void operator()(const char* name, std::string& value) = 0;
-  virtual void operator()(const char* name, at::Tensor& value) = 0;
-  virtual void operator()(const char* name, std::vector<int64_t>& value) = 0;
-  virtual void operator()(const char* name, std::vector<double>& value) = 0;
-
-  void operator()(const char* name, uint64_t& value) {
-    auto bits = static_cast<int64_t>(value);
-    (*this)(name, bits);
-    value = static_cast<uint64_t>(bits);
+  template <class T>
+  void operator()(const char* name, T& value, const FieldNote& note = {}) {
+    if constexpr (std::is_enum_v<T>) {
+      auto number = static_cast<int64_t>(value);
+      auto with_names = note;
+      with_names.choices = EnumNames<T>::kNames;
+      with_names.enumerated = true;
+      field(name, number, with_names);
+      value = static_cast<T>(number);
+    } else if constexpr (std::is_same_v<T, uint64_t>) {
+      auto bits = static_cast<int64_t>(value);
+      field(name, bits, note);
+      value = static_cast<uint64_t>(bits);
+    } else {
+      field(name, value, note);
+    }
   }
 
-  void operator()(const char* name, std::tuple<double, double>& value) {
+  void operator()(const char* name, std::tuple<double, double>& value, const FieldNote& note = {}) {
     std::vector<double> pair{std::get<0>(value), std::get<1>(value)};
-    (*this)(name, pair);
-    TORCH_CHECK(pair.size() == 2, "sgdph: field '", name, "' of the archive has ", pair.size(), " values, not 2");
+    field(name, pair, note);
+    TORCH_CHECK(pair.size() == 2, "sgdph: field '", name, "' takes 2 values, got ", pair.size());
     value = {pair[0], pair[1]};
   }
 
-  template <class Enum, class = std::enable_if_t<std::is_enum_v<Enum>>>
-  void operator()(const char* name, Enum& value) {
-    auto number = static_cast<int64_t>(value);
-    (*this)(name, number);
-    value = static_cast<Enum>(number);
+  template <class T>
+  void operator()(const char* name, std::optional<T>& value, const FieldNote& note = {}) {
+    auto inner = note;
+    inner.optional = true;
+    inner.present = value.has_value();
+    presence(name, inner.present);
+    T content = value.value_or(T{});
+    (*this)(name, content, inner);
+    value = inner.present ? std::optional<T>(content) : std::nullopt;
   }
 
-  /// An absent value is a flag of its own, so that every visitor sees it.
-  template <class T>
-  void operator()(const char* name, std::optional<T>& value) {
-    bool present = value.has_value();
-    (*this)((std::string(name) + "_set").c_str(), present);
-    T content = value.value_or(T{});
-    (*this)(name, content);
-    value = present ? std::optional<T>(content) : std::nullopt;
-  }
+ protected:
+  virtual void field(const char* name, bool& value, const FieldNote& note) = 0;
+  virtual void field(const char* name, int64_t& value, const FieldNote& note) = 0;
+  virtual void field(const char* name, double& value, const FieldNote& note) = 0;
+  virtual void field(const char* name, std::string& value, const FieldNote& note) = 0;
+  virtual void field(const char* name, at::Tensor& value, const FieldNote& note) = 0;
+  virtual void field(const char* name, std::vector<int64_t>& value, const FieldNote& note) = 0;
+  virtual void field(const char* name, std::vector<double>& value, const FieldNote& note) = 0;
+  /// Before an optional field: whether it has a value, which the visitor may change. The field itself follows in any
+  /// case.
+  virtual void presence(const char* /*name*/, bool& /*present*/) {}
 };
 
 /// An object made of named fields.
@@ -65,11 +113,17 @@ class Fields {
   void load(torch::serialize::InputArchive& archive);
 };
 
-/// What all our option classes have beyond LibTorch's: a field list and a check of every value.
+/// What all our option classes have beyond LibTorch's: a field list and, from it, a check of every value.
 class CheckedOptions : public Fields {
  public:
   /// Throws with option, value and bound if one is out of range; `where` says whose options these are.
-  virtual void check(const std::string& where) const = 0;
+  void check(const std::string& where) const;
+  /// Gives every unset option the value that stands for it.
+  virtual void fill_unset() {}
+
+ protected:
+  /// What bounds of single options cannot say.
+  virtual void check_more(const std::string& /*where*/) const {}
 };
 
 /// Base of an option class: archive and learning rate access follow from the field list.

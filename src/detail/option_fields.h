@@ -1,0 +1,29 @@
+#pragma once
+
+#include <sgdph/detail/fields.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+// What is read off an option class's list of fields.
+
+namespace sgdph::detail {
+
+/// Throws with option, value and bound if a field is out of range; `where` opens the message.
+void check_fields(Fields& options, const std::string& where);
+
+/// The options with their defaults, which are the object's values.
+std::vector<OptionInfo> describe_fields(Fields& options);
+
+/// Every field's value; unset ones are left out.
+OptionValues values_of(Fields& options);
+
+/// Sets the fields that are named. Throws if a value is of another type, a name of no enumerator, or there is no such
+/// option; `where` opens the message.
+void assign_values(Fields& options, const OptionValues& values, const std::string& where);
+
+/// The optimizer-wide fields with their values, in the list's order; one that is unset has no value.
+std::vector<std::pair<const char*, std::optional<OptionValue>>> shared_values(Fields& options);
+
+}  // namespace sgdph::detail
