@@ -1,6 +1,6 @@
 # The front door: thin, over CMake presets and scripts. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-page test-asan fuzz bench results format lint install clean
+.PHONY: help demo test test-page test-asan fuzz bench results docs format lint install clean
 
 BUILD := cmake --build --preset
 PREFIX ?= /usr/local
@@ -55,6 +55,12 @@ results:  ## write docs/results.md anew from the records in experiments/results
 	@rm -rf docs/figures
 	@build/release/cli/sgdph report experiments/results --format markdown --title 'A study at desk scale' \
 	  --notes experiments/results/findings.md --output docs/results.md --figures docs/figures
+
+docs:  ## write the tables of options in docs/ anew from the catalogue of optimizers
+	@scripts/install-deps.sh test
+	@cmake --preset dev -Wno-dev >/dev/null
+	@$(BUILD) dev
+	@SGDPH_WRITE_DOCS=1 ctest --preset dev -R '^core.docs$$'
 
 format:  ## format the sources in place
 	@scripts/install-deps.sh lint

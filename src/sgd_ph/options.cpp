@@ -1,7 +1,6 @@
 #include <sgdph/sgd_ph_options.h>
 
 namespace sgdph {
-
 namespace {
 
 template <class Enum>

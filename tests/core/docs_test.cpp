@@ -1,93 +1,106 @@
-// The defaults in the documentation are those of the code.
+// The tables of options in the documentation are those of the catalogue. With SGDPH_WRITE_DOCS set they are written
+// anew (make docs).
 
-#include "support/training.h"
+#include <sgdph/schema.h>
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
-#include <map>
 #include <sstream>
 
 namespace sgdph::test {
 namespace {
 
-/// Collects every option's default as text.
-class Defaults final : public detail::FieldVisitor {
- public:
-  void operator()(const char* name, bool& value) override { found[name] = value ? "true" : "false"; }
-  void operator()(const char* name, int64_t& value) override { found[name] = std::to_string(value); }
-  void operator()(const char* name, double& value) override {
-    std::ostringstream text;
-    text << value;
-    found[name] = text.str();
+namespace fs = std::filesystem;
+
+constexpr const char* kEnd = "<!-- end of options -->\n";
+
+std::string first_line(const OptimizerInfo& info) {
+  return "<!-- options of " + info.name + " -->\n";
+}
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string taken(const OptionInfo& option) {
+  std::string text;
+  if (!option.choices.empty()) {
+    for (const auto& choice : option.choices) text += (text.empty() ? "" : ", ") + choice;
+  } else if (std::holds_alternative<bool>(option.value)) {
+    text = "true, false";
+  } else {
+    const bool whole = std::holds_alternative<int64_t>(option.value);
+    if (const auto* numbers = std::get_if<std::vector<double>>(&option.value)) {
+      text = std::to_string(numbers->size()) + " numbers, each to ";
+    } else {
+      text = whole ? "a whole number, to " : "a number, to ";
+    }
+    const auto bound = option.bound.text(whole);
+    text = bound == "be finite" ? text.substr(0, text.rfind(',')) : text + bound;
   }
-  void operator()(const char* name, std::string& value) override { found[name] = '"' + value + '"'; }
-  void operator()(const char*, at::Tensor&) override {}
-  void operator()(const char*, std::vector<int64_t>&) override {}
-  void operator()(const char* name, std::vector<double>& value) override {
-    std::ostringstream text;
-    text << "(" << value.at(0) << ", " << value.at(1) << ")";
-    found[name] = text.str();
+  return option.shared ? text + "; optimizer-wide" : text;
+}
+
+std::string option_table(const OptimizerInfo& info) {
+  std::ostringstream table;
+  table << "| option | default | takes | |\n|---|---|---|---|\n";
+  for (const auto& option : info.options) {
+    table << "| `" << option.name << "` | " << (option.unset ? "unset" : to_string(option.value)) << " | "
+          << taken(option) << " | " << option.help << " |\n";
   }
-  std::map<std::string, std::string> found;
+  return table.str();
+}
+
+/// A page with a place for tables: where they begin and end.
+struct Place {
+  fs::path page;
+  size_t begin = 0;
+  size_t end = 0;
 };
 
-/// The rows "| `option` | default | ..." of a document from the heading on to the next one of its level.
-std::map<std::string, std::string> documented(const std::string& page, const std::string& heading) {
-  std::ifstream file(std::string(SGDPH_DOCS_DIR) + "/" + page);
-  std::map<std::string, std::string> rows;
-  bool inside = false;
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("## ", 0) == 0) inside = line.find(heading) != std::string::npos;
-    if (!inside || line.rfind("| `", 0) != 0) continue;
-    const auto name_end = line.find('`', 3);
-    const auto start = line.find("| ", name_end) + 2;
-    rows[line.substr(3, name_end - 3)] = line.substr(start, line.find(" |", start) - start);
+std::vector<Place> places_of(const OptimizerInfo& info) {
+  std::vector<Place> places;
+  for (const auto& entry : fs::directory_iterator(SGDPH_DOCS_DIR)) {
+    if (entry.path().extension() != ".md") continue;
+    const auto text = read(entry.path());
+    const auto begin = text.find(first_line(info));
+    if (begin == std::string::npos) continue;
+    const auto table = begin + first_line(info).size();
+    places.push_back({entry.path(), table, text.find(kEnd, table)});
   }
-  return rows;
+  return places;
 }
 
-void expect_documented(detail::Fields& options, const std::string& page, const std::string& heading) {
-  Defaults defaults;
-  options.visit(defaults);
-  const auto rows = documented(page, heading);
-  size_t checked = 0;
-  for (const auto& [name, value] : defaults.found) {
-    if (name.size() > 4 && name.substr(name.size() - 4) == "_set") continue;
-    SCOPED_TRACE(heading + ", " + name);
-    ASSERT_EQ(rows.count(name), 1) << "not documented";
-    ++checked;
-    const auto& text = rows.at(name);
-    const auto flag = defaults.found.find(name + "_set");
-    if (flag != defaults.found.end() && flag->second == "false") {
-      EXPECT_EQ(text.rfind("unset", 0), 0) << text;
-    } else if (name == "rule" || name == "probe") {
-      EXPECT_EQ(text, name == "rule" ? to_string(SGDPHOptions().rule()) : to_string(SGDPHOptions().probe()));
-    } else {
-      std::ostringstream normalised;
-      double number = 0;
-      std::istringstream in(text);
-      if (text.front() != '(' && in >> number && in.eof()) {
-        normalised << number;
-      } else {
-        normalised << text;
-      }
-      EXPECT_EQ(normalised.str(), value);
-    }
+class Documentation : public testing::TestWithParam<OptimizerInfo> {};
+
+TEST_P(Documentation, HasTheOptionsOfTheCatalogue) {
+  const auto& info = GetParam();
+  const auto places = places_of(info);
+  ASSERT_EQ(places.size(), 1) << "write the lines\n"
+                              << first_line(info) << kEnd << "on one page of docs/ and run make docs";
+  const auto& place = places.front();
+  ASSERT_NE(place.end, std::string::npos) << place.page << " lacks the line " << kEnd;
+  auto text = read(place.page);
+  const auto wanted = option_table(info);
+  if (std::getenv("SGDPH_WRITE_DOCS") != nullptr) {
+    text.replace(place.begin, place.end - place.begin, wanted);
+    std::ofstream(place.page) << text;
+  } else {
+    EXPECT_EQ(text.substr(place.begin, place.end - place.begin), wanted) << "run make docs";
   }
-  EXPECT_EQ(checked, rows.size()) << "something is documented that does not exist";
 }
 
-TEST(Documentation, StatesTheDefaultsOfEveryOption) {
-  SGDPHOptions sgdph;
-  AdaBeliefOptions adabelief;
-  AdaHessianOptions adahessian;
-  ApolloOptions apollo;
-  expect_documented(sgdph, "sgd-ph.md", "Options");
-  expect_documented(adabelief, "baselines.md", "AdaBelief");
-  expect_documented(adahessian, "baselines.md", "AdaHessian");
-  expect_documented(apollo, "baselines.md", "Apollo");
-}
+INSTANTIATE_TEST_SUITE_P(Optimizers, Documentation, testing::ValuesIn(optimizers()), [](const auto& info) {
+  auto name = info.param.name;
+  for (auto& letter : name) letter = letter == '-' ? '_' : letter;
+  return name;
+});
 
 }  // namespace
 }  // namespace sgdph::test
