@@ -3,8 +3,8 @@
 // medians.
 //   sgdph_train_step_bench PYTHON train_step.py [rounds] [steps] [batch]
 
+#include "base/machine.h"
 #include "support/sample_data.h"
-#include "train/machine.h"
 #include "train/trainer.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,7 @@
 #include "command.h"
 
-#include "train/machine.h"
+#include "base/machine.h"
+#include "train/libtorch_version.h"
 
 #include <CLI/CLI.hpp>
 

@@ -4,8 +4,8 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/text.h"
-#include "config/optimizer_table.h"
 #include "option_lists.h"
+#include "settings/optimizer_table.h"
 #include "settings_options.h"
 #include "study/compare.h"
 

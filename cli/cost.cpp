@@ -3,10 +3,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "cost/cost.h"
 #include "cost/task.h"
-#include "train/machine.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,10 +1,10 @@
 #include "command.h"
 
-#include "config/optimizer_table.h"
-#include "config/recipe.h"
 #include "data/registry.h"
 #include "models/registry.h"
 #include "reproduce/experiment.h"
+#include "settings/optimizer_table.h"
+#include "settings/recipe.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

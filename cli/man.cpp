@@ -1,8 +1,8 @@
 #include "command.h"
 
 #include "base/escape.h"
+#include "base/machine.h"
 #include "option_values.h"
-#include "train/machine.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

@@ -2,11 +2,11 @@
 
 #include "base/names.h"
 #include "base/text.h"
-#include "config/optimizer_table.h"
-#include "config/recipe.h"
 #include "cost/engine.h"
 #include "data/registry.h"
 #include "models/registry.h"
+#include "settings/optimizer_table.h"
+#include "settings/recipe.h"
 
 #include <CLI/CLI.hpp>
 

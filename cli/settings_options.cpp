@@ -1,6 +1,6 @@
 #include "settings_options.h"
 
-#include "config/optimizer_table.h"
+#include "settings/optimizer_table.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "config/recipe.h"
+#include "settings/recipe.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;

@@ -74,19 +74,19 @@ void introduce(const lab::RunParts& parts, const fs::path& folder, lab::Progress
       used(parts.data.test->size(), parts.settings.test_limit), folder.string()));
 }
 
-int conclude(lab::Trainer& trainer, lab::Outcome outcome, const fs::path& folder, lab::Progress& progress) {
+int conclude(lab::Trainer& trainer, lab::RunEnd outcome, const fs::path& folder, lab::Progress& progress) {
   switch (outcome) {
-    case lab::Outcome::Finished:
+    case lab::RunEnd::Finished:
       progress.line(fmt::format(
           "finished: test accuracy {:.2f} % (best {:.2f} % in epoch {}), {} of training; weights for Python in {}",
           trainer.log().records().back().at("test_top1").get<double>(), trainer.state().best_top1,
           trainer.state().best_epoch, lab::duration_text(trainer.state().train_seconds),
           (folder / "model.pt").string()));
       return 0;
-    case lab::Outcome::Interrupted:
+    case lab::RunEnd::Interrupted:
       fmt::print(stderr, "sgdph: {}; continue with: sgdph train --resume {}\n", trainer.message(), folder.string());
       return lab::kInterrupted;
-    case lab::Outcome::Diverged: fmt::print(stderr, "sgdph: {}\n", trainer.message()); return 1;
+    case lab::RunEnd::Diverged: fmt::print(stderr, "sgdph: {}\n", trainer.message()); return 1;
   }
   return 1;
 }

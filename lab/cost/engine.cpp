@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "base/text.h"
-#include "config/optimizer_table.h"
+#include "settings/optimizer_table.h"
 #include "train/optimizers.h"
 
 #include <sgdph/fast_operators.h>

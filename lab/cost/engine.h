@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "config/settings.h"
 #include "models/registry.h"
+#include "settings/settings.h"
 
 namespace sgdph::lab {
 

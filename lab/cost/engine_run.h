@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cost/engine.h"
-#include "cost/statistics.h"
+#include "tables/statistics.h"
 #include "train/training_step.h"
 
 namespace sgdph {

@@ -1,7 +1,7 @@
 #include "cost/measure.h"
 
 #include "base/interrupt.h"
-#include "train/machine.h"
+#include "base/machine.h"
 
 #include <algorithm>
 #include <memory>

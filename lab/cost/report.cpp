@@ -1,6 +1,6 @@
 #include "cost/report.h"
 
-#include "study/table.h"
+#include "tables/table.h"
 
 #include <fmt/format.h>
 

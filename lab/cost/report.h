@@ -8,7 +8,7 @@
 
 #include "cost/measure.h"
 #include "cost/memory.h"
-#include "study/table.h"
+#include "tables/table.h"
 
 namespace sgdph::lab {
 

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "study/process.h"
+#include "base/process.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>

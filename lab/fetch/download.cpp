@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kLongestWait{60000};
 
-bool transient(const Outcome& outcome) {
+bool transient(const RequestEnd& outcome) {
   switch (outcome.code) {
     case CURLE_OK: break;
     case CURLE_COULDNT_RESOLVE_PROXY:

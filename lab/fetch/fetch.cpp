@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/lock.h"
 #include "data/registry.h"
-#include "fetch/lock.h"
 #include "fetch/manifest.h"
 #include "fetch/sources.h"
 #include "fetch/unpack.h"

@@ -61,9 +61,9 @@ class Request {
     if (!curl_) throw std::bad_alloc();
   }
 
-  Outcome run() {
+  RequestEnd run() {
     set_up();
-    Outcome outcome;
+    RequestEnd outcome;
     outcome.code = curl_easy_perform(curl_.get());
     if (failure_) std::rethrow_exception(failure_);
     curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &outcome.status);
@@ -201,7 +201,7 @@ class Request {
 
 }  // namespace
 
-Outcome request_rest(const std::string& url, PartFile& part, const DownloadOptions& options) {
+RequestEnd request_rest(const std::string& url, PartFile& part, const DownloadOptions& options) {
   static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (ready != CURLE_OK) fail("libcurl cannot start: {}", curl_easy_strerror(ready));
   return Request(url, part, options).run();

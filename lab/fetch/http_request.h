@@ -12,7 +12,7 @@
 namespace sgdph::lab {
 
 /// How a request ended.
-struct Outcome {
+struct RequestEnd {
   CURLcode code = CURLE_OK;
   long status = 0;
   std::string text;          ///< what went wrong; empty: nothing
@@ -22,6 +22,6 @@ struct Outcome {
 
 /// One GET of the missing rest of a part, or of the whole where the rest is not to be had. What comes is in the part
 /// when this returns or throws.
-Outcome request_rest(const std::string& url, PartFile& part, const DownloadOptions& options);
+RequestEnd request_rest(const std::string& url, PartFile& part, const DownloadOptions& options);
 
 }  // namespace sgdph::lab

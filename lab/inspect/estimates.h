@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "config/settings.h"
 #include "inspect/hessian_block.h"
+#include "settings/settings.h"
 #include "train/optimizers.h"
 
 namespace sgdph::lab {

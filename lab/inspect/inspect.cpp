@@ -3,10 +3,11 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/machine.h"
 #include "base/names.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "train/machine.h"
+#include "train/libtorch_version.h"
 #include "train/progress.h"
 
 #include <ATen/Functions.h>

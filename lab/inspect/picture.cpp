@@ -1,6 +1,6 @@
 #include "inspect/picture.h"
 
-#include "base/svg.h"
+#include "tables/svg.h"
 
 #include <ATen/Functions.h>
 #include <fmt/format.h>

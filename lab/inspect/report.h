@@ -8,7 +8,7 @@
 
 #include "inspect/figures.h"
 #include "inspect/verdict.h"
-#include "study/table.h"
+#include "tables/table.h"
 
 namespace sgdph::lab {
 

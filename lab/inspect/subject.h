@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "config/settings.h"
 #include "models/registry.h"
+#include "settings/settings.h"
 
 namespace sgdph::lab {
 

@@ -1,7 +1,7 @@
 #include "report/figure.h"
 
 #include "base/escape.h"
-#include "base/svg.h"
+#include "tables/svg.h"
 
 #include <fmt/format.h>
 

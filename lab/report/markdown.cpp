@@ -4,7 +4,7 @@
 #include "report/inspection_tables.h"
 #include "report/report.h"
 #include "report/tables.h"
-#include "study/table.h"
+#include "tables/table.h"
 
 #include <fmt/format.h>
 

@@ -10,9 +10,18 @@
 #include "report/tables.h"
 
 #include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 
 namespace sgdph::lab {
 namespace {
+
+std::string_view page_file(std::string_view name) {
+  const auto* file = find_embedded(page_files(), name);
+  if (!file) throw std::logic_error("no page file " + std::string(name));
+  return file->text;
+}
 
 /// The template with {{name}} replaced, in one pass: what is put in is not looked at again.
 std::string filled(std::string_view text, const std::map<std::string_view, std::string_view>& values) {
@@ -135,7 +144,7 @@ std::string notices_html(const std::vector<std::string>& notices) {
 }  // namespace
 
 std::string render_page(const ReportContent& content) {
-  if (page_file("chart.js").empty()) {
+  if (!find_embedded(page_files(), "chart.js")) {
     fail(
         "this sgdph was built without Chart.js, which the page needs; install libjs-chart.js and build again, or use "
         "--format markdown");

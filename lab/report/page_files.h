@@ -1,11 +1,13 @@
 #pragma once
 
-#include <string_view>
+#include <vector>
+
+#include "base/embedded.h"
 
 namespace sgdph::lab {
 
-/// A file of lab/report/page, compiled in. `chart.js` is Chart.js as Debian packages it, empty if there was none when
-/// the program was built.
-std::string_view page_file(std::string_view name);
+/// The files of lab/report/page, compiled in, and Chart.js as chart.js unless there was none when the program was
+/// built.
+const std::vector<EmbeddedFile>& page_files();
 
 }  // namespace sgdph::lab

@@ -3,11 +3,11 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/files.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "report/figure.h"
 #include "report/markdown.h"
 #include "report/page.h"
-#include "train/machine.h"
 
 namespace sgdph::lab {
 namespace {

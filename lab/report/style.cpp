@@ -1,6 +1,6 @@
 #include "report/style.h"
 
-#include "config/optimizer_table.h"
+#include "settings/optimizer_table.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,6 +1,6 @@
 #include "report/tables.h"
 
-#include "config/settings.h"
+#include "settings/settings.h"
 
 #include <fmt/format.h>
 

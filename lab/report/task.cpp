@@ -1,9 +1,9 @@
 #include "report/task.h"
 
 #include "base/escape.h"
-#include "config/optimizer_table.h"
 #include "report/style.h"
-#include "study/ranking.h"
+#include "settings/optimizer_table.h"
+#include "tables/ranking.h"
 
 #include <fmt/format.h>
 

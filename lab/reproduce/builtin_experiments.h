@@ -2,14 +2,13 @@
 
 #include <vector>
 
+#include "base/embedded.h"
+
 namespace sgdph::lab {
 
-/// The files of experiments and experiments/paper, compiled in.
-struct BuiltinExperiment {
-  const char* name;
-  const char* text;
-  const char* figures;
-};
-const std::vector<BuiltinExperiment>& builtin_experiments();
+/// The files of experiments, compiled in.
+const std::vector<EmbeddedFile>& builtin_experiments();
+/// The files of experiments/paper, compiled in: what the paper has of the experiment of the same stem.
+const std::vector<EmbeddedFile>& builtin_paper_figures();
 
 }  // namespace sgdph::lab

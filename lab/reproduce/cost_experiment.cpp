@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "config/optimizer_table.h"
-#include "train/machine.h"
+#include "base/machine.h"
+#include "settings/optimizer_table.h"
 
 #include <fmt/ranges.h>
 

@@ -1,10 +1,10 @@
 #include "reproduce/estimate.h"
 
 #include "base/interrupt.h"
-#include "cost/statistics.h"
+#include "base/machine.h"
 #include "data/loader.h"
 #include "study/run_record.h"
-#include "train/machine.h"
+#include "tables/statistics.h"
 #include "train/setup.h"
 #include "train/trainer.h"
 #include "train/training_step.h"

@@ -3,9 +3,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/names.h"
-#include "config/optimizer_table.h"
-#include "config/toml_reader.h"
 #include "reproduce/builtin_experiments.h"
+#include "settings/optimizer_table.h"
+#include "settings/toml_reader.h"
 
 #include <fmt/ranges.h>
 
@@ -257,8 +257,10 @@ Experiment find_experiment(const std::string& name) {
   }
   auto known = experiment_names();
   for (const auto& builtin : builtin_experiments()) {
-    auto experiment =
-        parse_experiment(builtin.name, builtin.text, builtin.figures, fmt::format("experiment {}", builtin.name));
+    const auto* figures = find_embedded(builtin_paper_figures(), builtin.name);
+    auto experiment = parse_experiment(
+        builtin.name, std::string(builtin.text), std::string(figures ? figures->text : ""),
+        "experiment " + builtin.name);
     const auto& also = experiment.also;
     if (name == builtin.name || std::find(also.begin(), also.end(), name) != also.end()) return experiment;
     known.insert(known.end(), also.begin(), also.end());

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "config/recipe.h"
 #include "reproduce/paper.h"
+#include "settings/recipe.h"
 
 namespace sgdph::lab {
 

@@ -1,8 +1,8 @@
 #include "reproduce/result.h"
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "study/run_record.h"
-#include "train/machine.h"
 
 #include <fmt/format.h>
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "reproduce/cells.h"
-#include "study/ranking.h"
 #include "study/summary.h"
+#include "tables/ranking.h"
 
 namespace sgdph::lab {
 

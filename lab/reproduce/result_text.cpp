@@ -1,8 +1,8 @@
 // How a result is shown.
 
+#include "base/machine.h"
 #include "reproduce/result.h"
 #include "study/run_record.h"
-#include "train/machine.h"
 
 #include "base/error.h"
 

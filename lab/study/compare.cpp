@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "config/optimizer_table.h"
+#include "settings/optimizer_table.h"
 #include "study/run_plan.h"
 #include "train/setup.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "config/recipe.h"
+#include "settings/recipe.h"
 #include "study/summary.h"
 
 namespace sgdph::lab {

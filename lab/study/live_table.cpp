@@ -1,9 +1,9 @@
 #include "study/live_table.h"
 
+#include "base/machine.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "study/run_record.h"
-#include "train/machine.h"
 #include "train/progress.h"
 
 #include <fmt/format.h>

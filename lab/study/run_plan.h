@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "config/settings.h"
+#include "settings/settings.h"
 
 namespace sgdph::lab {
 

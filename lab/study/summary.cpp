@@ -1,6 +1,6 @@
 #include "study/summary.h"
 
-#include "config/optimizer_table.h"
+#include "settings/optimizer_table.h"
 
 #include <fmt/format.h>
 

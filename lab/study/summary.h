@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "study/run_record.h"
-#include "study/table.h"
+#include "tables/table.h"
 
 namespace sgdph::lab {
 

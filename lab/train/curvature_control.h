@@ -2,7 +2,7 @@
 
 #include <sgdph/sgd_ph.h>
 
-#include "config/settings.h"
+#include "settings/settings.h"
 
 namespace sgdph::lab {
 

@@ -2,9 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "config/settings.h"
 #include "data/loader.h"
 #include "models/registry.h"
+#include "settings/settings.h"
 
 namespace sgdph::lab {
 

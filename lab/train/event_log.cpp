@@ -1,7 +1,7 @@
 #include "train/event_log.h"
 
 #include "base/files.h"
-#include "train/machine.h"
+#include "base/machine.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,7 +1,7 @@
 #include "train/optimizers.h"
 
 #include "base/error.h"
-#include "config/optimizer_table.h"
+#include "settings/optimizer_table.h"
 #include "train/curvature_control.h"
 #include "train/training_step.h"
 

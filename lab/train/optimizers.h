@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "config/settings.h"
+#include "settings/settings.h"
 
 namespace torch::nn {
 class Module;

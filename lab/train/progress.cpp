@@ -1,8 +1,8 @@
 #include "train/progress.h"
 
+#include "base/machine.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "train/machine.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "config/recipe.h"
+#include "settings/recipe.h"
 
 #include <spdlog/spdlog.h>
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "config/settings.h"
 #include "formats/checkpoint_file.h"
+#include "settings/settings.h"
 
 namespace sgdph::lab {
 

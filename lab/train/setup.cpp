@@ -2,11 +2,11 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/machine.h"
 #include "base/names.h"
 #include "formats/checkpoint_file.h"
 #include "models/state_dict.h"
 #include "train/curvature_control.h"
-#include "train/machine.h"
 #include "train/optimizers.h"
 #include "train/training_step.h"
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "config/settings.h"
 #include "data/registry.h"
 #include "models/registry.h"
+#include "settings/settings.h"
 
 namespace sgdph {
 class Scheduler;

@@ -3,10 +3,11 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/machine.h"
 #include "models/state_dict.h"
 #include "train/evaluate.h"
 #include "train/event_log.h"
-#include "train/machine.h"
+#include "train/libtorch_version.h"
 #include "train/setup.h"
 
 #include <ATen/Parallel.h>
@@ -104,7 +105,7 @@ nlohmann::json Trainer::header() const {
       {"settings", to_json(parts_.settings)}};
 }
 
-Outcome Trainer::run() {
+RunEnd Trainer::run() {
   const InterruptGuard guard;
   parts_.model->train();
   while (!stopped_ && state_.epoch < parts_.settings.epochs) {
@@ -113,7 +114,7 @@ Outcome Trainer::run() {
   progress_.clear();
   if (!stopped_) {
     finish_run();
-    return Outcome::Finished;
+    return RunEnd::Finished;
   }
   return *stopped_;
 }
@@ -134,7 +135,7 @@ bool Trainer::train_epoch() {
     if (wanted || interrupted()) {
       const auto path = save_checkpoint();
       if (!stopped_ && interrupted()) {
-        stopped_ = Outcome::Interrupted;
+        stopped_ = RunEnd::Interrupted;
         message_ = fmt::format("stopped at step {}; {} is written", state_.step, path);
       }
       started = seconds_now();
@@ -196,7 +197,7 @@ void Trainer::finish_epoch() {
     // The epoch's training is done and its test is not: the checkpoint stands before the test.
     const auto path = save_checkpoint();
     if (stopped_) return;
-    stopped_ = Outcome::Interrupted;
+    stopped_ = RunEnd::Interrupted;
     message_ = fmt::format("stopped after step {}; {} is written", state_.step, path);
     return;
   }
@@ -262,7 +263,7 @@ void Trainer::finish_run() {
 
 void Trainer::diverge(const std::string& what) {
   if (stopped_) return;
-  stopped_ = Outcome::Diverged;
+  stopped_ = RunEnd::Diverged;
   // A checkpoint is known to be good when a step after it had a finite loss.
   std::string good = "none yet";
   for (const auto& [step, path] : numbered_checkpoints(folder_.path())) {

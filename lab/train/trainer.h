@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "config/settings.h"
 #include "data/loader.h"
 #include "data/registry.h"
 #include "models/registry.h"
+#include "settings/settings.h"
 #include "train/optimizers.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
@@ -24,7 +24,7 @@ namespace sgdph::lab {
 
 class EventLog;
 
-enum class Outcome { Finished, Interrupted, Diverged };
+enum class RunEnd { Finished, Interrupted, Diverged };
 
 /// Where a run stands. With the sections of a checkpoint it is all that the rest of the run depends on.
 struct RunState {
@@ -71,7 +71,7 @@ class Trainer {
   Trainer(RunParts parts, RunFolder folder, Progress& progress);
   ~Trainer();
 
-  Outcome run();
+  RunEnd run();
 
   const RunFolder& folder() const { return folder_; }
   const RunState& state() const { return state_; }
@@ -105,7 +105,7 @@ class Trainer {
   RunLog log_;
   std::unique_ptr<EventLog> events_;  ///< null without --tensorboard
   RunState state_;
-  std::optional<Outcome> stopped_;
+  std::optional<RunEnd> stopped_;
   std::string message_;
   // Of the last step begun, for messages.
   int64_t last_step_ = 0;

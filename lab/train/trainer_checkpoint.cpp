@@ -1,8 +1,8 @@
 // What of a run goes into a checkpoint, and comes back out of it.
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "models/state_dict.h"
-#include "train/machine.h"
 #include "train/trainer.h"
 
 #include <ATen/Context.h>

@@ -1,3 +1,3 @@
-foreach(stem engine memory report statistics)
+foreach(stem engine memory report)
   sgdph_lab_test(cost ${stem})
 endforeach()

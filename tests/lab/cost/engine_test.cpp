@@ -1,8 +1,9 @@
 #include "cost/engine.h"
-#include "config/optimizer_table.h"
 #include "cost/engine_run.h"
 #include "cost/measure.h"
 #include "cost/published.h"
+#include "hessian.h"
+#include "settings/optimizer_table.h"
 #include "support/checks.h"
 #include "support/networks.h"
 

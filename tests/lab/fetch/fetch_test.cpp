@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "fetch/lock.h"
+#include "base/lock.h"
 #include "fetch/manifest.h"
 #include "fetch/sources.h"
 #include "fetch/verify.h"

@@ -1,5 +1,5 @@
 #include "reproduce/cells.h"
-#include "config/optimizer_table.h"
+#include "settings/optimizer_table.h"
 #include "support/checks.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 #include "reproduce/result.h"
+#include "base/machine.h"
 #include "support/checks.h"
 #include "support/sample_data.h"
-#include "train/machine.h"
 #include "train/run_log.h"
 
 #include <gtest/gtest.h>

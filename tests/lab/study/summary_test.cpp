@@ -1,8 +1,8 @@
 #include "study/summary.h"
 #include "base/error.h"
-#include "study/process.h"
-#include "study/table.h"
+#include "base/process.h"
 #include "support/checks.h"
+#include "tables/table.h"
 #include "train/run_log.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #include "train/trainer.h"
-#include "config/optimizer_table.h"
 #include "models/state_dict.h"
+#include "settings/optimizer_table.h"
 #include "support/checks.h"
 #include "support/sample_data.h"
 #include "train/evaluate.h"
@@ -43,7 +43,7 @@ class TrainerTest : public testing::Test {
     const auto model = parts.model;
     const auto resolved = parts.settings;
     Trainer trainer(std::move(parts), RunFolder::create(folder_.path() / name, resolved), progress);
-    EXPECT_EQ(trainer.run(), Outcome::Finished);
+    EXPECT_EQ(trainer.run(), RunEnd::Finished);
     return save_state_dict(*model);
   }
 
@@ -57,7 +57,7 @@ class TrainerTest : public testing::Test {
     Trainer trainer(std::move(parts), RunFolder::open(path), progress);
     EXPECT_LT(trainer.state().step, 12);
     EXPECT_GT(trainer.state().step, 0);
-    EXPECT_EQ(trainer.run(), Outcome::Finished);
+    EXPECT_EQ(trainer.run(), RunEnd::Finished);
     return save_state_dict(*model);
   }
 

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sgdph::lab {
+
+/// A file of the source tree, compiled in. Functions that list such files are written by `sgdph_embed` of CMake.
+struct EmbeddedFile {
+  std::string name;
+  std::string_view text;
+};
+
+/// The file of that name; null if there is none.
+const EmbeddedFile* find_embedded(const std::vector<EmbeddedFile>& files, std::string_view name);
+
+}  // namespace sgdph::lab

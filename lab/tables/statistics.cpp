@@ -1,0 +1,117 @@
+#include "tables/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+
+namespace sgdph::lab {
+namespace {
+
+constexpr double kConfidence = 0.95;
+constexpr int kResamples = 2000;
+
+/// The probability that at most `k` of `n` fair coins show heads.
+double binomial_tail(int64_t k, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i <= k; ++i) {
+    const auto log_choose = std::lgamma(n + 1.) - std::lgamma(i + 1.) - std::lgamma(n - i + 1.);
+    sum += std::exp(log_choose - static_cast<double>(n) * std::log(2.));
+  }
+  return sum;
+}
+
+/// The mean over positions of the medians, each weighted by how many positions are nearest to it.
+double mean_of_medians(const std::map<int64_t, std::vector<double>>& by_position, int64_t positions) {
+  double sum = 0;
+  double begin = 0;  // of the stretch of the position under way
+  for (auto it = by_position.begin(); it != by_position.end(); ++it) {
+    const auto next = std::next(it);
+    const double end = next == by_position.end() ? static_cast<double>(positions)
+                                                 : static_cast<double>(it->first + next->first + 1) / 2;
+    sum += (end - begin) * median(it->second);
+    begin = end;
+  }
+  return sum / static_cast<double>(positions);
+}
+
+double cycle_mean(const std::vector<Sample>& samples, int64_t positions, int64_t refresh_every) {
+  std::map<int64_t, std::vector<double>> due;
+  std::vector<double> plain;
+  for (const auto& sample : samples) {
+    (sample.position == kNothingDue ? plain : due[sample.position]).push_back(sample.value);
+  }
+  if (due.empty()) return median(plain);
+  const auto mean = mean_of_medians(due, positions);
+  const auto share = 1 / static_cast<double>(refresh_every);
+  return plain.empty() ? mean : share * mean + (1 - share) * median(plain);
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*std::max_element(values.begin(), middle) + *middle) / 2;
+}
+
+Estimate median_estimate(std::vector<double> values) {
+  const auto n = static_cast<int64_t>(values.size());
+  Estimate estimate;
+  estimate.count = n;
+  estimate.value = estimate.low = estimate.high = median(values);
+  if (!estimate.has_interval()) return estimate;
+  std::sort(values.begin(), values.end());
+  int64_t rank = 0;
+  while (rank + 1 < n - 1 - (rank + 1) && 2 * binomial_tail(rank + 1, n) <= 1 - kConfidence) ++rank;
+  estimate.low = values[static_cast<size_t>(rank)];
+  estimate.high = values[static_cast<size_t>(n - 1 - rank)];
+  return estimate;
+}
+
+Estimate cycle_estimate(const std::vector<Sample>& samples, int64_t positions, int64_t refresh_every) {
+  Estimate estimate;
+  estimate.count = static_cast<int64_t>(samples.size());
+  if (samples.empty()) return estimate;
+  estimate.value = estimate.low = estimate.high = cycle_mean(samples, positions, refresh_every);
+  if (!estimate.has_interval()) return estimate;
+  // Steps at which a block is due and those at which none is are drawn apart, so that neither kind goes missing.
+  std::vector<Sample> due;
+  std::vector<Sample> plain;
+  for (const auto& sample : samples) (sample.position == kNothingDue ? plain : due).push_back(sample);
+  std::mt19937_64 random(1);  // NOLINT(cert-msc51-cpp): the same interval for the same measurements
+  std::vector<double> means;
+  for (int i = 0; i < kResamples; ++i) {
+    std::vector<Sample> drawn;
+    for (const auto* part : {&due, &plain}) {
+      for (size_t j = 0; j < part->size(); ++j) drawn.push_back((*part)[random() % part->size()]);
+    }
+    means.push_back(cycle_mean(drawn, positions, refresh_every));
+  }
+  std::sort(means.begin(), means.end());
+  const auto cut = static_cast<size_t>((1 - kConfidence) / 2 * kResamples);
+  estimate.low = means[cut];
+  estimate.high = means[means.size() - 1 - cut];
+  return estimate;
+}
+
+int64_t spread_position(int64_t visit, int64_t positions) {
+  // Multiples of the golden ratio fall evenly into the unit interval; a position already had in the cycle is passed
+  // over.
+  constexpr double kGolden = 0.6180339887498949;
+  std::vector<bool> had(static_cast<size_t>(positions));
+  const auto turn = visit % positions;
+  int64_t position = 0;
+  int64_t found = -1;
+  for (double point = 0.5; found < turn; point += kGolden) {
+    position = static_cast<int64_t>((point - std::floor(point)) * static_cast<double>(positions));
+    if (had[static_cast<size_t>(position)]) continue;
+    had[static_cast<size_t>(position)] = true;
+    ++found;
+  }
+  return position;
+}
+
+}  // namespace sgdph::lab

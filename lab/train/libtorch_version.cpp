@@ -1,0 +1,11 @@
+#include "train/libtorch_version.h"
+
+#include <torch/version.h>
+
+namespace sgdph::lab {
+
+std::string libtorch_version() {
+  return TORCH_VERSION;
+}
+
+}  // namespace sgdph::lab

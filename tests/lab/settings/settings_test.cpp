@@ -1,0 +1,155 @@
+#include "settings/settings.h"
+#include "base/error.h"
+#include "base/names.h"
+#include "settings/optimizer_table.h"
+#include "settings/recipe.h"
+#include "support/checks.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace sgdph::lab {
+namespace {
+
+using test::error_of;
+
+Layer layer(const std::string& key, nlohmann::json value) {
+  return {{key, {std::move(value), "test"}}};
+}
+
+TEST(Names, TheNearestIsFoundForSlipsAndNothingForOtherWords) {
+  const std::vector<std::string> names{"resnet18", "resnet50", "vgg11"};
+  EXPECT_EQ(nearest_name("resnet81", names), "resnet18");
+  EXPECT_EQ(nearest_name("resent50", names), "resnet50");
+  EXPECT_EQ(nearest_name("VGG", names), std::nullopt);
+  EXPECT_EQ(nearest_name("transformer", names), std::nullopt);
+}
+
+TEST(Settings, KeysAndFlagsAreUniqueAndEveryOptimizerKeyIsASetting) {
+  Settings settings;
+  std::set<std::string> keys;
+  std::set<std::string> flags;
+  for (const auto& field : fields_of(settings)) {
+    EXPECT_TRUE(keys.insert(field.key).second) << field.key;
+    EXPECT_TRUE(flags.insert(field.flags).second) << field.flags;
+    EXPECT_FALSE(field.help.empty()) << field.key;
+  }
+  for (const auto& info : optimizer_infos()) {
+    for (const auto& key : info.keys) EXPECT_EQ(keys.count(key), 1U) << info.name << " " << key;
+  }
+}
+
+TEST(Settings, EverySettingSurvivesJsonAndToml) {
+  Settings settings;
+  settings.opt = "sgd-ph";
+  settings.lr = 0.1 + 0.2;
+  settings.weight_decay = 1e-300;
+  settings.shift_guard = false;
+  settings.probe = "hadamard";
+  settings.lr_milestones = {3, 5};
+  settings.data_path = "a \"quoted\" \\ path";
+  settings.width = 0.25;
+  settings.epochs = 123456789012;
+  const auto expected = to_json(settings);
+  EXPECT_EQ(to_json(settings_from_json(expected, "test")), expected);
+  Sources sources;
+  sources.recipes = {parse_recipe(to_toml(settings), "test")};
+  EXPECT_EQ(to_json(combine(sources)), expected);
+}
+
+TEST(Settings, AValueOfAnotherTypeOrOutOfRangeIsRefusedByName) {
+  Settings settings;
+  EXPECT_NE(
+      error_of([&] { apply_layer(settings, layer("epochs", 1.5)); }).find("epochs takes a whole number"),
+      std::string::npos);
+  EXPECT_NE(
+      error_of([&] { apply_layer(settings, layer("augment", 1)); }).find("augment takes true or false"),
+      std::string::npos);
+  EXPECT_NE(
+      error_of([&] {
+        apply_layer(settings, layer("lr", -1.));
+      }).find("lr takes a finite number of at least 0 and at most 1e+38, got -1"),
+      std::string::npos);
+  EXPECT_NE(
+      error_of([&] {
+        apply_layer(settings, layer("lr_milestones", {1, "x"}));
+      }).find("a list of whole numbers"),
+      std::string::npos);
+  EXPECT_NE(
+      error_of([&] { apply_layer(settings, layer("rule", "papr")); }).find("did you mean 'paper'?"), std::string::npos);
+  EXPECT_NE(error_of([&] { apply_layer(settings, layer("dataset", "a\nb")); }).find("one line"), std::string::npos);
+  EXPECT_NE(
+      error_of([&] { apply_layer(settings, layer("epoch", 1)); }).find("did you mean 'epochs'?"), std::string::npos);
+}
+
+TEST(Recipe, LaterSourcesOverrideEarlierOnesAndTheOptimizersTableTheGeneralOne) {
+  Sources sources;
+  sources.recipes.push_back(parse_recipe(
+      "[run]\nopt = 'adam'\nepochs = 1\nbatch_size = 1\nseed = 1\n"
+      "[optimizer.adam]\nlr = 1\nepochs = 2\n[optimizer.sgdm]\nlr = 9\n",
+      "r"));
+  EXPECT_EQ(combine(sources).lr, 1);
+  EXPECT_EQ(combine(sources).epochs, 2);
+  sources.recipes.push_back(parse_recipe("[run]\nepochs = 3\nbatch_size = 3\n[optimizer.adam]\nbatch_size = 4\n", "c"));
+  EXPECT_EQ(combine(sources).epochs, 3);
+  EXPECT_EQ(combine(sources).batch_size, 4);
+  sources.options = {{"batch_size", {5, "-b"}}, {"opt", {"sgdm", "--opt"}}};
+  EXPECT_EQ(combine(sources).batch_size, 5);
+  EXPECT_EQ(combine(sources).lr, 9);
+  EXPECT_EQ(combine(sources).seed, 1);
+}
+
+struct PaperSetting {
+  const char* recipe;
+  const char* optimizer;
+  double lr;
+  double weight_decay;
+};
+
+class PaperRecipe : public testing::TestWithParam<PaperSetting> {};
+
+TEST_P(PaperRecipe, HasThePublishedLearningRateAndWeightDecay) {
+  Sources sources;
+  sources.recipes = {named_recipe(GetParam().recipe)};
+  sources.options = layer("opt", GetParam().optimizer);
+  const auto settings = combine(sources);
+  EXPECT_EQ(settings.lr, GetParam().lr);
+  EXPECT_EQ(settings.weight_decay, GetParam().weight_decay);
+}
+
+// Section 4 of the paper; Apollo's lr 1 is 0.01 in the scaling of its official code.
+INSTANTIATE_TEST_SUITE_P(
+    Settings, PaperRecipe,
+    testing::Values(
+        PaperSetting{"cifar100", "sgdm", 0.1, 5e-4}, PaperSetting{"cifar100", "adam", 1e-3, 5e-4},
+        PaperSetting{"cifar100", "adamw", 1e-3, 0.5}, PaperSetting{"cifar100", "adabelief", 1e-3, 0.5},
+        PaperSetting{"cifar100", "adahessian", 0.15, 5e-4}, PaperSetting{"cifar100", "apollo", 0.01, 2.5e-4},
+        PaperSetting{"cifar100", "sgd-ph", 0.01, 5e-3}, PaperSetting{"cifar10", "sgd-ph", 0.01, 5e-3},
+        PaperSetting{"cifar10", "sgdm", 0.1, 5e-4}, PaperSetting{"mini-imagenet", "sgdm", 0.1, 1e-4},
+        PaperSetting{"mini-imagenet", "adam", 1e-3, 1e-4}, PaperSetting{"mini-imagenet", "adamw", 1e-3, 0.1},
+        PaperSetting{"mini-imagenet", "adabelief", 1e-3, 0.1}, PaperSetting{"mini-imagenet", "adahessian", 0.15, 5e-4},
+        PaperSetting{"mini-imagenet", "apollo", 0.01, 1e-4}, PaperSetting{"mini-imagenet", "sgd-ph", 0.05, 1e-3},
+        PaperSetting{"imagenet", "sgdm", 0.1, 1e-4}, PaperSetting{"imagenet", "apollo", 0.01, 1e-4},
+        PaperSetting{"imagenet", "sgd-ph", 0.1, 1e-4}),
+    [](const auto& info) {
+      auto name = std::string(info.param.recipe) + "_" + info.param.optimizer;
+      for (auto& letter : name) letter = letter == '-' ? '_' : letter;
+      return name;
+    });
+
+TEST(Recipe, EveryNamedRecipeIsWellFormedForEveryOptimizer) {
+  for (const auto& name : recipe_names()) {
+    for (const auto& optimizer : optimizer_names()) {
+      Sources sources;
+      sources.recipes = {named_recipe(name)};
+      sources.options = layer("opt", optimizer);
+      EXPECT_EQ(combine(sources).opt, optimizer);
+      EXPECT_TRUE(combine(sources).lr) << name << " " << optimizer;
+    }
+    EXPECT_FALSE(named_recipe(name).title.empty());
+  }
+}
+
+}  // namespace
+}  // namespace sgdph::lab

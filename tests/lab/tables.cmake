@@ -1,0 +1,2 @@
+sgdph_lab_test(tables ranking)
+sgdph_lab_test(tables statistics)

@@ -1,0 +1,100 @@
+#include "tables/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+namespace sgdph::lab {
+namespace {
+
+TEST(Median, IsTheMiddleOrTheMeanOfTheTwoMiddleOnes) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 3, 2}), 2.5);
+  EXPECT_EQ(median({}), 0);
+}
+
+TEST(MedianEstimate, IntervalIsThatOfTheTablesOfOrderStatistics) {
+  // Ranks (from 1) of the sign test at 95 %: 6: 1-6, 9: 2-8, 10: 2-9, 20: 6-15, 25: 8-18.
+  const std::vector<std::array<int, 3>> ranks{{6, 1, 6}, {9, 2, 8}, {10, 2, 9}, {20, 6, 15}, {25, 8, 18}};
+  for (const auto& [n, low, high] : ranks) {
+    std::vector<double> values(static_cast<size_t>(n));
+    std::iota(values.rbegin(), values.rend(), 1.);
+    const auto estimate = median_estimate(values);
+    EXPECT_EQ(estimate.low, low) << n;
+    EXPECT_EQ(estimate.high, high) << n;
+    EXPECT_EQ(estimate.value, (n + 1) / 2.) << n;
+    EXPECT_EQ(estimate.count, n);
+  }
+}
+
+TEST(MedianEstimate, TwoValuesGiveNoInterval) {
+  const auto estimate = median_estimate({1, 3});
+  EXPECT_FALSE(estimate.has_interval());
+  EXPECT_EQ(estimate.low, 2);
+  EXPECT_EQ(estimate.high, 2);
+  EXPECT_TRUE(median_estimate({1, 2, 3}).has_interval());
+}
+
+TEST(CycleEstimate, IsTheMeanOverPositionsOfTheMedians) {
+  // An outlier at position 1 does not count.
+  const auto estimate = cycle_estimate({{0, 3}, {1, 2}, {1, 2}, {1, 90}, {2, 1}}, 3);
+  EXPECT_DOUBLE_EQ(estimate.value, 2);
+  EXPECT_EQ(estimate.count, 5);
+}
+
+TEST(CycleEstimate, OfALinearCostIsExactFromFewEvenlySpreadPositions) {
+  for (const int64_t step : {1, 5}) {
+    std::vector<Sample> samples;
+    for (int64_t i = step / 2; i < 40; i += step) samples.push_back({i, 10 - 0.2 * static_cast<double>(i)});
+    EXPECT_NEAR(cycle_estimate(samples, 40).value, 10 - 0.2 * 19.5, 1e-12) << step;
+  }
+}
+
+TEST(CycleEstimate, WeighsStepsWithoutRefreshByTheirShare) {
+  EXPECT_DOUBLE_EQ(cycle_estimate({{0, 5}, {kNothingDue, 1}, {kNothingDue, 1}}, 1, 4).value, 2);
+  EXPECT_DOUBLE_EQ(cycle_estimate({{kNothingDue, 7}}, 3, 4).value, 7);
+}
+
+TEST(CycleEstimate, IntervalHoldsTheValueShrinksWithMoreStepsAndIsRepeatable) {
+  const auto samples = [](int n) {
+    std::vector<Sample> all;
+    for (int i = 0; i < n; ++i) all.push_back({spread_position(i, 8), 1 + 0.1 * ((i * 7) % 11)});
+    return all;
+  };
+  const auto few = cycle_estimate(samples(12), 8);
+  const auto many = cycle_estimate(samples(200), 8);
+  EXPECT_LT(few.low, few.value);
+  EXPECT_GT(few.high, few.value);
+  EXPECT_LT(many.high - many.low, few.high - few.low);
+  EXPECT_EQ(cycle_estimate(samples(12), 8).low, few.low);
+}
+
+TEST(SpreadPosition, VisitsEachPositionOnceInACycleAndEvenlyOnTheWay) {
+  for (const int64_t positions : {1, 2, 3, 16, 18, 40, 106}) {
+    std::set<int64_t> seen;
+    for (int64_t visit = 0; visit < positions; ++visit) {
+      const auto position = spread_position(visit, positions);
+      ASSERT_TRUE(position >= 0 && position < positions);
+      seen.insert(position);
+    }
+    EXPECT_EQ(static_cast<int64_t>(seen.size()), positions);
+  }
+  for (const int64_t positions : {16, 40, 106}) {
+    for (const int64_t visits : {3, 5, 8, 13}) {
+      std::set<int64_t> seen;
+      for (int64_t visit = 0; visit < visits; ++visit) seen.insert(spread_position(visit, positions));
+      int64_t last = -1;
+      int64_t gap = 0;
+      for (const auto position : seen) {
+        gap = std::max(gap, position - last);
+        last = position;
+      }
+      gap = std::max(gap, positions - last);
+      EXPECT_LE(gap, 2 * positions / visits + 2) << visits << " visits of " << positions;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sgdph::lab
