@@ -1,7 +1,7 @@
 # The command, driven as a user would. In Python: these tests start and kill processes and read files, and need no build.
 find_program(SGDPH_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
 find_program(SGDPH_PYTHON python3 REQUIRED)
-add_executable(sgdph_write_images cli/write_images.cpp)
+add_executable(sgdph_write_images support/write_samples.cpp)
 target_link_libraries(sgdph_write_images PRIVATE sgdph_sample_data)
 sgdph_test_settings(sgdph_write_images)
 
