@@ -47,7 +47,7 @@ Action setup_report(CLI::App& app) {
   app.add_option("-o,--output", c.output, "the file to write; by default report.html or report.md in the first folder")
       ->type_name("FILE");
   app.add_option("--title", c.title, "heading of the report; by default the first folder's name")->type_name("TEXT");
-  app.add_option("--notes", c.notes, "Markdown to stand at the beginning: paragraphs, lists and headings")
+  app.add_option("--notes", c.notes, "Markdown to stand at the beginning; HTML in it is text")
       ->type_name("FILE");
   app.add_option("--figures", c.figures, "also write each curve, and pictures of blocks, as SVG to this folder")
       ->type_name("DIR");

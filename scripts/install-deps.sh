@@ -10,7 +10,7 @@ for folder in $(echo "${CMAKE_PREFIX_PATH:-}" | tr ':;' '  '); do
 done
 build="g++ cmake ninja-build ccache $torch"
 lab="$build pkg-config zlib1g-dev nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libtomlplusplus-dev \
-  libcurl4-openssl-dev libarchive-dev libssl-dev libturbojpeg0-dev libjs-chart.js"
+  libcurl4-openssl-dev libarchive-dev libssl-dev libturbojpeg0-dev libcmark-dev libjs-chart.js"
 # Exchanged with, and measured against.
 python="python3 python3-torch python3-torchvision"
 

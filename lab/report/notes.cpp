@@ -1,89 +1,78 @@
 #include "report/notes.h"
 
-#include "base/escape.h"
+#include <cmark.h>
 
-#include <fmt/format.h>
-
-#include <sstream>
-#include <string_view>
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
 
 namespace sgdph::lab {
 namespace {
 
-/// What stands between two marks in an element, and `outside` of the rest; a mark without another is a mark.
-template <class Outside>
-std::string with_element(std::string_view text, std::string_view mark, const char* element, const Outside& outside) {
-  std::string html;
-  while (true) {
-    const auto open = text.find(mark);
-    const auto begin = open + mark.size();
-    const auto close = open == std::string_view::npos ? open : text.find(mark, begin);
-    if (close == std::string_view::npos) return html + outside(text);
-    html += outside(text.substr(0, open));
-    html += fmt::format("<{0}>{1}</{0}>", element, escape_html(text.substr(begin, close - begin)));
-    text.remove_prefix(close + mark.size());
-  }
-}
+constexpr int kHighestHeading = 3;
+constexpr int kLowestHeading = 6;
 
-std::string with_strong(std::string_view text) {
-  return with_element(text, "**", "strong", [](std::string_view rest) { return escape_html(rest); });
-}
-
-std::string with_code(std::string_view text) {
-  return with_element(text, "`", "code", with_strong);
-}
-
-/// Lines that belong together, under construction.
-class Block {
- public:
-  void add(const char* element, const std::string& text) {
-    end();
-    element_ = element;
-    text_ = text;
+template <auto function>
+struct Release {
+  template <class T>
+  void operator()(T* object) const {
+    function(object);
   }
-  void go_on(const std::string& text) {
-    if (element_.empty()) return add("p", text);
-    text_ += " " + text;
-  }
-  void end() {
-    if (element_.empty()) return;
-    const bool item = element_ == "li";
-    if (item != in_list_) html_ += item ? "<ul>\n" : "</ul>\n";
-    in_list_ = item;
-    html_ += fmt::format("<{0}>{1}</{0}>\n", element_, with_code(text_));
-    element_.clear();
-  }
-  std::string html() {
-    end();
-    return in_list_ ? html_ + "</ul>\n" : html_;
-  }
-
- private:
-  std::string element_;
-  std::string text_;
-  std::string html_;
-  bool in_list_ = false;
 };
+using Node = std::unique_ptr<cmark_node, Release<cmark_node_free>>;
+using Iterator = std::unique_ptr<cmark_iter, Release<cmark_iter_free>>;
+using Text = std::unique_ptr<char, Release<std::free>>;
+
+void put_in_place(cmark_node* old, cmark_node* other) {
+  cmark_node_replace(old, other);
+  cmark_node_free(old);
+}
+
+cmark_node* text_node(const char* literal) {
+  auto* node = cmark_node_new(CMARK_NODE_TEXT);
+  cmark_node_set_literal(node, literal);
+  return node;
+}
+
+cmark_node* link_to(cmark_node* image) {
+  auto* link = cmark_node_new(CMARK_NODE_LINK);
+  cmark_node_set_url(link, cmark_node_get_url(image));
+  while (auto* child = cmark_node_first_child(image)) cmark_node_append_child(link, child);
+  return link;
+}
+
+/// A node may be replaced when the iterator leaves it, and one without children when it comes to it.
+void tame(cmark_node* node, cmark_event_type event) {
+  switch (cmark_node_get_type(node)) {
+    case CMARK_NODE_HTML_INLINE: return put_in_place(node, text_node(cmark_node_get_literal(node)));
+    case CMARK_NODE_HTML_BLOCK: {
+      auto* paragraph = cmark_node_new(CMARK_NODE_PARAGRAPH);
+      cmark_node_append_child(paragraph, text_node(cmark_node_get_literal(node)));
+      return put_in_place(node, paragraph);
+    }
+    case CMARK_NODE_IMAGE:
+      if (event == CMARK_EVENT_EXIT) put_in_place(node, link_to(node));
+      return;
+    case CMARK_NODE_HEADING:
+      if (event == CMARK_EVENT_EXIT) {
+        const auto level = cmark_node_get_heading_level(node) + 1;
+        cmark_node_set_heading_level(node, std::clamp(level, kHighestHeading, kLowestHeading));
+      }
+      return;
+    default: return;
+  }
+}
 
 }  // namespace
 
 std::string notes_html(const std::string& text) {
-  Block block;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const auto start = line.find_first_not_of(" \t\r");
-    if (start == std::string::npos) {
-      block.end();
-    } else if (line.rfind("## ", 0) == 0) {
-      block.add("h3", line.substr(3));
-      block.end();
-    } else if (line.rfind("- ", 0) == 0) {
-      block.add("li", line.substr(2));
-    } else {
-      block.go_on(line.substr(start));
-    }
+  const Node document(cmark_parse_document(text.data(), text.size(), CMARK_OPT_DEFAULT));
+  const Iterator at(cmark_iter_new(document.get()));
+  for (auto event = cmark_iter_next(at.get()); event != CMARK_EVENT_DONE; event = cmark_iter_next(at.get())) {
+    tame(cmark_iter_get_node(at.get()), event);
   }
-  return block.html();
+  const Text html(cmark_render_html(document.get(), CMARK_OPT_NOBREAKS));
+  return html.get();
 }
 
 }  // namespace sgdph::lab

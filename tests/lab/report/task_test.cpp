@@ -127,6 +127,21 @@ TEST(Notes, AreParagraphsListsAndHeadingsOfEscapedText) {
       "<p><strong>Found: &lt;b&gt;</strong> 2**3, <code>**kept**</code></p>\n");
 }
 
+TEST(Notes, MarksStandInsideOthersAndBelowTheHeadingsOfThePage) {
+  EXPECT_EQ(notes_html("**a `b` c**"), "<p><strong>a <code>b</code> c</strong></p>\n");
+  EXPECT_EQ(
+      notes_html("# Top\n\n- a\n  - *b*\n"),
+      "<h3>Top</h3>\n<ul>\n<li>a\n<ul>\n<li><em>b</em></li>\n</ul>\n</li>\n</ul>\n");
+}
+
+TEST(Notes, TakeNothingFromOutsideAndRunNothing) {
+  EXPECT_EQ(notes_html("<script>alert(1)</script>\n\nx"), "<p>&lt;script&gt;alert(1)&lt;/script&gt;\n</p>\n<p>x</p>\n");
+  EXPECT_EQ(
+      notes_html("![a *b*](http://c/d.png) <img src=x onerror=y>"),
+      "<p><a href=\"http://c/d.png\">a <em>b</em></a> &lt;img src=x onerror=y&gt;</p>\n");
+  EXPECT_EQ(notes_html("[a](javascript:b)"), "<p><a href=\"\">a</a></p>\n");
+}
+
 TEST(Tasks, AFolderGivenTwiceAndASeedRunTwiceCountOnce) {
   const TempFolder folder;
   write_run(folder / "a", "sgdm", 1, 70);
