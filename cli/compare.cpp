@@ -48,7 +48,8 @@ int run(const CompareCommand& command) {
                                                   : command.output_dir;
   const auto result = lab::run_comparison(options);
   const auto plan = lab::plan_comparison(options);
-  fmt::print("{}", lab::render(lab::summarise({plan.begin(), plan.end()}), lab::table_formats().at(command.format)));
+  fmt::print(
+      "{}", lab::present(lab::summarise({plan.begin(), plan.end()})).as(lab::table_formats().at(command.format)));
   if (command.format == "text") {
     fmt::print("* best mean of the last epoch; also in {}/summary.md, .csv, .json\n", options.output_dir.string());
   }

@@ -75,7 +75,7 @@ int run(const CostCommand& command) {
   const auto [report, stopped] = lab::measure_cost(options);
   if (!report.rows.empty()) {
     if (!command.output_dir.empty()) lab::write_cost_report(report, command.output_dir, command.positions);
-    fmt::print("{}", lab::render(report, lab::table_formats().at(command.format), command.positions));
+    fmt::print("{}", lab::present(report, command.positions).as(lab::table_formats().at(command.format)));
   }
   if (stopped) fmt::print(stderr, "sgdph: stopped; the figures are those measured until then\n");
   return stopped ? lab::kInterrupted : 0;

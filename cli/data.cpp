@@ -16,6 +16,7 @@
 #include "fetch/fetch.h"
 #include "fetch/progress.h"
 #include "fetch/verify.h"
+#include "tables/table.h"
 
 namespace sgdph::cli {
 namespace {
@@ -33,13 +34,13 @@ struct Options {
 };
 
 int list() {
-  constexpr const char* kRow = "{:<14} {:<8} {:<34} {}\n";
-  fmt::print(kRow, "NAME", "PRESENT", "LOOKED FOR IN", "WHAT");
+  lab::Table table{{"NAME", "PRESENT", "LOOKED FOR IN", "WHAT"}, {}};
   for (const auto& info : lab::dataset_infos()) {
     std::error_code error;
     const bool present = std::filesystem::is_directory(lab::data_folder(info.name, ""), error);
-    fmt::print(kRow, info.name, present ? "yes" : "no", info.default_path, info.title);
+    table.rows.push_back({info.name, present ? "yes" : "no", info.default_path, info.title});
   }
+  fmt::print("{}", lab::text_list(table));
   return 0;
 }
 

@@ -46,7 +46,7 @@ int run(const InspectCommand& command) {
   const auto result = inspection.run();
   if (!result.report.rows.empty()) {
     if (!command.output_dir.empty()) lab::write_inspect_report(result, command.output_dir);
-    fmt::print("{}", lab::render(result.report, lab::table_formats().at(command.format)));
+    fmt::print("{}", lab::present(result.report).as(lab::table_formats().at(command.format)));
   }
   if (result.interrupted) fmt::print(stderr, "sgdph: stopped; the figures are those measured until then\n");
   return result.interrupted ? lab::kInterrupted : 0;

@@ -5,40 +5,38 @@
 #include "reproduce/experiment.h"
 #include "settings/optimizer_table.h"
 #include "settings/recipe.h"
+#include "tables/table.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <memory>
 
 namespace sgdph::cli {
 namespace {
 
-using Row = std::pair<std::string, std::string>;
-
-std::vector<Row> rows_of(const std::string& kind) {
-  std::vector<Row> rows;
+lab::Table table_of(const std::string& kind) {
+  lab::Table table;
   if (kind == "models") {
-    for (const auto& info : lab::model_infos()) rows.emplace_back(info.name, info.title);
+    for (const auto& info : lab::model_infos()) table.rows.push_back({info.name, info.title});
   } else if (kind == "optimizers") {
     for (const auto& info : lab::optimizer_infos()) {
-      rows.emplace_back(info.name, fmt::format("{}; settings: {}", info.title, fmt::join(info.keys, ", ")));
+      table.rows.push_back({info.name, fmt::format("{}; settings: {}", info.title, fmt::join(info.keys, ", "))});
     }
   } else if (kind == "norms") {
-    for (const auto& name : lab::norm_names()) rows.emplace_back(name, "");
+    for (const auto& name : lab::norm_names()) table.rows.push_back({name, ""});
   } else if (kind == "data") {
-    for (const auto& info : lab::dataset_infos()) rows.emplace_back(info.name, info.title);
+    for (const auto& info : lab::dataset_infos()) table.rows.push_back({info.name, info.title});
   } else if (kind == "experiments") {
     for (const auto& name : lab::experiment_names()) {
       const auto experiment = lab::find_experiment(name);
       const auto& paper = experiment.paper;
-      rows.emplace_back(name, paper.empty() ? experiment.title : fmt::format("{}; {}", experiment.title, paper));
+      table.rows.push_back({name, paper.empty() ? experiment.title : fmt::format("{}; {}", experiment.title, paper)});
     }
   } else {
-    for (const auto& name : lab::recipe_names()) rows.emplace_back(name, lab::named_recipe(name).title);
+    for (const auto& name : lab::recipe_names()) table.rows.push_back({name, lab::named_recipe(name).title});
   }
-  return rows;
+  return table;
 }
 
 }  // namespace
@@ -51,10 +49,7 @@ Action setup_list(CLI::App& app) {
   }
   app.require_subcommand(1);
   return [chosen] {
-    const auto rows = rows_of(*chosen);
-    size_t width = 0;
-    for (const auto& row : rows) width = std::max(width, row.first.size());
-    for (const auto& [name, text] : rows) fmt::print("{:<{}}  {}\n", name, width, text);
+    fmt::print("{}", lab::text_list(table_of(*chosen)));
     return 0;
   };
 }

@@ -93,7 +93,7 @@ int run(const ReproduceCommand& command) {
   fmt::print(command.dry_run ? stdout : stderr, "{}", lab::plan_text(options, plan));
   if (command.dry_run) return 0;
   const auto code = lab::run_experiment(options, plan);
-  fmt::print("{}", lab::render(lab::result_of(options), lab::table_formats().at(command.format)));
+  fmt::print("{}", lab::present(lab::result_of(options)).as(lab::table_formats().at(command.format)));
   if (command.format == "text") {
     fmt::print("* best here; also in {}/{}.md, .csv, .json\n", options.output_dir.string(), options.experiment.name);
   }

@@ -237,9 +237,8 @@ CostResult measure_cost(const CostOptions& options) {
 }
 
 void write_cost_report(const CostReport& report, const std::filesystem::path& folder, bool positions) {
-  write_file_atomically(folder / "cost.json", {render(report, TableFormat::Json)});
-  write_file_atomically(folder / "cost.md", {render(report, TableFormat::Markdown, positions)});
-  write_file_atomically(folder / "cost.csv", {render(report, TableFormat::Csv)});
+  present(report, positions).write(folder / "cost", {TableFormat::Json, TableFormat::Markdown});
+  present(report).write(folder / "cost", {TableFormat::Csv});
   write_file_atomically(folder / "cost.svg", {cost_picture(report)});
 }
 

@@ -1,15 +1,18 @@
 #include "cost/memory.h"
 
+#include "tables/statistics.h"
+
 #include <ATen/Functions.h>
 
 #include <malloc.h>
 #include <algorithm>
 #include <fstream>
-#include <set>
 #include <string>
 
 namespace sgdph::lab {
 namespace {
+
+constexpr size_t kPlaces = 3;  // the first, the last and one between
 
 /// A line of /proc/self/status, in bytes; 0 if it is not there.
 int64_t status_bytes(const std::string& key) {
@@ -29,17 +32,9 @@ void warm_up_libtorch() {
 }
 
 std::vector<int64_t> positions_of(const EngineRun& run, bool every) {
-  const auto count = run.positions();
-  std::vector<int64_t> positions;
-  if (count == 0) {
-    positions.push_back(0);
-  } else if (every) {
-    for (int64_t i = 0; i < count; ++i) positions.push_back(i);
-  } else {
-    const std::set<int64_t> some{0, count / 2, count - 1};
-    positions.assign(some.begin(), some.end());
-  }
-  return positions;
+  const auto count = static_cast<size_t>(std::max<int64_t>(1, run.positions()));
+  const auto places = evenly_spread(count, every ? count : kPlaces);
+  return {places.begin(), places.end()};
 }
 
 }  // namespace

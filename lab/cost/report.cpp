@@ -1,6 +1,6 @@
 #include "cost/report.h"
 
-#include "tables/table.h"
+#include "tables/text.h"
 
 #include <fmt/format.h>
 
@@ -44,10 +44,6 @@ std::string interval_text(const Estimate& estimate) {
   return estimate.has_interval() ? fmt::format("{:.2f} - {:.2f}", estimate.low, estimate.high) : "-";
 }
 
-std::string ratio_text(double ratio) {
-  return ratio > 0 ? fmt::format("{:.2f}x", ratio) : "-";
-}
-
 /// "1.21x (1.32x)": mean and worst.
 std::string memory_text(const MemoryFigures& figures) {
   if (figures.relative_mean == 0) return "-";
@@ -70,38 +66,41 @@ Table position_table(const CostRow& row) {
   return table;
 }
 
-std::string readable(const CostReport& report, bool markdown, bool positions) {
-  const auto render_table = markdown ? markdown_table : text_table;
-  const auto heading = [&](const std::string& words) { return markdown ? "## " + words + "\n\n" : words + "\n"; };
-  auto text = fmt::format(
-      "{}, {} threads, LibTorch {}, sgdph {}, {}\n\n", report.cpu, report.threads, report.libtorch, report.version,
-      report.started);
+Document readable(const CostReport& report, bool positions) {
+  Document document;
+  document.paragraph(fmt::format(
+      "{}, {} threads, LibTorch {}, sgdph {}, {}", report.cpu, report.threads, report.libtorch, report.version,
+      report.started));
   for (const auto& rows : by_workload(report)) {
     const auto& model = rows.front()->model;
     const auto batch_size = rows.front()->batch_size;
-    text += heading(fmt::format("{} ({} form), batch {}", model, report.form, batch_size));
-    text += render_table(engine_table(rows)) + "\n";
+    document.table(fmt::format("{} ({} form), batch {}", model, report.form, batch_size), engine_table(rows), "cost");
     for (const auto& row : report.fast_to_stock) {
       if (row.model != model || row.batch_size != batch_size) continue;
-      text += fmt::format(
-          "SGDM on the fast layers takes {:.2f}{} of its time on LibTorch's own.\n\n", row.ratio.value,
-          row.ratio.has_interval() ? fmt::format(" ({})", interval_text(row.ratio)) : "");
+      document.paragraph(fmt::format(
+          "SGDM on the fast layers takes {:.2f}{} of its time on LibTorch's own.", row.ratio.value,
+          row.ratio.has_interval() ? fmt::format(" ({})", interval_text(row.ratio)) : ""));
     }
     for (const auto* row : rows) {
-      if (!positions || row->positions.empty()) continue;
-      text += heading(fmt::format("{}, {}, batch {}, by block", engine(row->engine).label, model, batch_size));
-      text += render_table(position_table(*row)) + "\n";
+      if (!positions) break;
+      document.table(
+          fmt::format("{}, {}, batch {}, by block", engine(row->engine).label, model, batch_size), position_table(*row),
+          "cost");
     }
   }
-  text +=
+  document.paragraph(
       "Time and memory of a step relative to SGDM with the same layers; for SGD-PH the mean over a cycle of blocks, "
-      "memory also of the worst block (in brackets). RSS: above idle. LibTorch's: bytes held by its allocator.\n";
-  if (!report.resident_known) text += "The peak of the resident set cannot be reset here, so RSS is not given.\n";
-  return text;
+      "memory also of the worst block (in brackets). RSS: above idle. LibTorch's: bytes held by its allocator.",
+      "small");
+  if (!report.resident_known) {
+    document.paragraph("The peak of the resident set cannot be reset here, so RSS is not given.", "small");
+  }
+  return document;
 }
 
-std::string number(double value) {
-  return value == 0 ? "" : fmt::format("{}", value);
+/// For programs; 0 is not known.
+std::string known_number(double value) {
+  return value == 0 ? "" : number_text(value);
 }
 
 Table flat_table(const CostReport& report) {
@@ -114,12 +113,13 @@ Table flat_table(const CostReport& report) {
   }
   table.columns.emplace_back("note");
   for (const auto& row : report.rows) {
-    std::vector<std::string> cells{row.model, std::to_string(row.batch_size), row.engine, row.kernels};
-    for (const auto value : {row.ratio.value, row.ratio.low, row.ratio.high}) cells.push_back(number(value));
+    std::vector<TableCell> cells{row.model, std::to_string(row.batch_size), row.engine, row.kernels};
+    for (const auto value : {row.ratio.value, row.ratio.low, row.ratio.high}) cells.push_back(known_number(value));
     cells.push_back(std::to_string(row.ratio.count));
-    cells.push_back(number(row.seconds.value));
+    cells.push_back(known_number(row.seconds.value));
     for (const auto* m : {&row.resident, &row.held}) {
-      for (const auto value : {m->mean, m->worst, m->relative_mean, m->relative_worst}) cells.push_back(number(value));
+      for (const auto value : {m->mean, m->worst, m->relative_mean, m->relative_worst})
+        cells.push_back(known_number(value));
     }
     cells.push_back(row.note);
     table.rows.push_back(std::move(cells));
@@ -134,8 +134,8 @@ Table flat_positions(const CostReport& report) {
   for (const auto& row : report.rows) {
     for (const auto& p : row.positions) {
       table.rows.push_back(
-          {row.model, std::to_string(row.batch_size), row.engine, p.block, std::to_string(p.depth), number(p.ratio),
-           std::to_string(p.steps), number(p.resident), number(p.held)});
+          {row.model, std::to_string(row.batch_size), row.engine, p.block, std::to_string(p.depth),
+           known_number(p.ratio), std::to_string(p.steps), known_number(p.resident), known_number(p.held)});
     }
   }
   return table;
@@ -182,15 +182,24 @@ Table engine_table(const std::vector<const CostRow*>& rows) {
   Table table;
   table.columns = {"engine", "layers",     "time / SGDM",       "95 % interval",
                    "step",   "RSS / SGDM", "LibTorch's / SGDM", "steps timed"};
+  std::vector<double> time;
+  std::vector<double> resident;
+  std::vector<double> held;
   for (const auto* row : rows) {
     const bool any = row->ratio.count > 0;
     table.rows.push_back(
-        {engine(row->engine).label, row->kernels, any ? ratio_text(row->ratio.value) : "-", interval_text(row->ratio),
+        {engine(row->engine).label, row->kernels, ratio_text(any ? row->ratio.value : 0), interval_text(row->ratio),
          any ? seconds_text(row->seconds.value) : "-", memory_text(row->resident), memory_text(row->held),
          row->note.empty() ? std::to_string(row->ratio.count) : row->note});
     // SGDM relative to itself is no measurement.
     if (engine(row->engine).is_reference()) table.rows.back()[3] = "";
+    time.push_back(any ? row->ratio.value : 0);
+    resident.push_back(row->resident.relative_mean);
+    held.push_back(row->held.relative_mean);
   }
+  table.add_bars("time / SGDM", time);
+  table.add_bars("RSS / SGDM", resident);
+  table.add_bars("LibTorch's / SGDM", held);
   return table;
 }
 
@@ -207,14 +216,8 @@ std::vector<std::vector<const CostRow*>> by_workload(const CostReport& report) {
   return workloads;
 }
 
-std::string render(const CostReport& report, TableFormat format, bool positions) {
-  switch (format) {
-    case TableFormat::Text: return readable(report, false, positions);
-    case TableFormat::Markdown: return readable(report, true, positions);
-    case TableFormat::Csv: return csv_table(positions ? flat_positions(report) : flat_table(report));
-    case TableFormat::Json: return nlohmann::json(report).dump(2) + "\n";
-  }
-  return "";
+Presentation present(const CostReport& report, bool positions) {
+  return {readable(report, positions), positions ? flat_positions(report) : flat_table(report), report};
 }
 
 }  // namespace sgdph::lab

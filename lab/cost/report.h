@@ -8,7 +8,7 @@
 
 #include "cost/measure.h"
 #include "cost/memory.h"
-#include "tables/table.h"
+#include "tables/presentation.h"
 
 namespace sgdph::lab {
 
@@ -78,8 +78,8 @@ Table engine_table(const std::vector<const CostRow*>& rows);
 /// The rows by workload, in the report's order.
 std::vector<std::vector<const CostRow*>> by_workload(const CostReport& report);
 
-/// Text and markdown: a table for each workload, and with `positions` one for each engine with blocks. CSV: one flat
-/// table of engines, or of blocks with `positions`. JSON: everything.
-std::string render(const CostReport& report, TableFormat format, bool positions = false);
+/// For readers a table for each workload, and with `positions` one for each engine with blocks. The flat table is of
+/// engines, or of blocks with `positions`.
+Presentation present(const CostReport& report, bool positions = false);
 
 }  // namespace sgdph::lab

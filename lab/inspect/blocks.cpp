@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "base/text.h"
+#include "tables/statistics.h"
 
 #include <sgdph/sgd_ph.h>
 #include <torch/nn/module.h>
@@ -11,21 +12,6 @@
 #include <optional>
 
 namespace sgdph::lab {
-namespace {
-
-/// `count` of the numbers below `all`, from the first to the last.
-std::vector<size_t> spread(size_t all, size_t count) {
-  std::vector<size_t> places;
-  if (count >= all) {
-    for (size_t i = 0; i < all; ++i) places.push_back(i);
-  } else {
-    for (size_t i = 0; i < count; ++i)
-      places.push_back(count == 1 ? 0 : (i * (all - 1) + (count - 1) / 2) / (count - 1));
-  }
-  return places;
-}
-
-}  // namespace
 
 std::vector<Block> blocks_of(const torch::nn::Module& model, bool every_1d) {
   std::vector<Block> blocks;
@@ -43,7 +29,7 @@ std::vector<Block> choose_blocks(const std::vector<Block>& all, const std::strin
   std::vector<Block> chosen;
   if (const auto count = number_from<int64_t>(text)) {
     if (*count < 1) fail("--blocks: takes a number from 1 on, or names, got '{}'", text);
-    for (const auto place : spread(all.size(), static_cast<size_t>(*count))) chosen.push_back(all[place]);
+    for (const auto place : evenly_spread(all.size(), static_cast<size_t>(*count))) chosen.push_back(all[place]);
     return chosen;
   }
   const auto wanted = words_between_commas(text);
@@ -58,7 +44,7 @@ std::vector<Block> choose_blocks(const std::vector<Block>& all, const std::strin
 std::vector<int64_t> spread_channels(int64_t channels, int64_t most) {
   std::vector<int64_t> chosen;
   const auto count = most == 0 ? channels : std::min(channels, most);
-  for (const auto place : spread(static_cast<size_t>(channels), static_cast<size_t>(count))) {
+  for (const auto place : evenly_spread(static_cast<size_t>(channels), static_cast<size_t>(count))) {
     chosen.push_back(static_cast<int64_t>(place));
   }
   return chosen;

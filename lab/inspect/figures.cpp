@@ -1,9 +1,9 @@
 #include "inspect/figures.h"
 
+#include "tables/statistics.h"
+
 #include <ATen/Functions.h>
 #include <torch/types.h>
-
-#include <cmath>
 
 namespace sgdph::lab {
 namespace {
@@ -23,14 +23,6 @@ std::vector<double> numbers_of(const at::Tensor& tensor) {
 }
 
 }  // namespace
-
-double median_known(const std::vector<double>& values) {
-  std::vector<double> known;
-  for (const auto value : values) {
-    if (std::isfinite(value)) known.push_back(value);
-  }
-  return known.empty() ? kUnknown : at::tensor(known, at::kDouble).quantile(0.5).item<double>();
-}
 
 Agreement agreement(const at::Tensor& numbers, const at::Tensor& diagonal) {
   Agreement found;

@@ -61,7 +61,4 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
 
 BlockRow block_row(const HessianBlock& hessian, const std::vector<HeldEstimate>& held);
 
-/// The median of those that are known; kUnknown if none is.
-double median_known(const std::vector<double>& values);
-
 }  // namespace sgdph::lab

@@ -186,9 +186,7 @@ InspectResult Inspection::run() {
 }
 
 void write_inspect_report(const InspectResult& result, const std::filesystem::path& folder) {
-  write_file_atomically(folder / "inspect.json", {render(result.report, TableFormat::Json)});
-  write_file_atomically(folder / "inspect.md", {render(result.report, TableFormat::Markdown)});
-  write_file_atomically(folder / "inspect.csv", {render(result.report, TableFormat::Csv)});
+  present(result.report).write(folder / "inspect", {TableFormat::Json, TableFormat::Markdown, TableFormat::Csv});
   if (result.views.empty()) return;
   write_file_atomically(folder / "inspect.svg", {block_picture(result.views[result.drawn], place_of(result.report))});
 }

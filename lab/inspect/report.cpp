@@ -1,6 +1,7 @@
 #include "inspect/report.h"
 
 #include "base/text.h"
+#include "tables/text.h"
 
 #include <fmt/format.h>
 
@@ -10,12 +11,9 @@
 namespace sgdph::lab {
 namespace {
 
-std::string figure(double value, const char* form = "{:.2f}") {
-  return std::isfinite(value) ? fmt::format(fmt::runtime(form), value) : "-";
-}
-
-std::string share(double value) {
-  return std::isfinite(value) ? fmt::format("{:.0f} %", 100 * value) : "-";
+/// Four digits; "-" for what is not known.
+std::string figure(double value) {
+  return std::isfinite(value) ? fmt::format("{:.4g}", value) : "-";
 }
 
 std::string remark(const BlockRow& row) {
@@ -33,15 +31,15 @@ bool has_remarks(const InspectReport& report) {
 
 Table block_table(const InspectReport& report) {
   Table table;
-  table.columns = {"block",  "channels",  "off / diagonal", "row sum / diagonal",
-                   "cosine", "same sign", "smallest eig.",  "largest eig."};
+  table.columns = {"block",           "channels",           "off diagonal",  "row sum: ratio",
+                   "row sum: cosine", "row sum: same sign", "smallest eig.", "largest eig."};
   if (has_remarks(report)) table.columns.emplace_back("remark");
   for (const auto& row : report.rows) {
     table.rows.push_back(
         {row.block, std::to_string(row.channels), figure(row.off_diagonal), figure(row.row_sum.median_ratio),
-         figure(row.row_sum.cosine), share(row.row_sum.same_sign), figure(row.smallest_eigenvalue, "{:.3g}"),
-         figure(row.largest_eigenvalue, "{:.3g}")});
-    if (has_remarks(report)) table.rows.back().push_back(remark(row));
+         figure(row.row_sum.cosine), percent_text(row.row_sum.same_sign), figure(row.smallest_eigenvalue),
+         figure(row.largest_eigenvalue)});
+    if (has_remarks(report)) table.rows.back().emplace_back(remark(row));
   }
   return table;
 }
@@ -56,30 +54,26 @@ std::vector<std::string> probes_of(const InspectReport& report) {
   return {};
 }
 
-const ProbeRow* find_probe(const BlockRow& row, const std::string& name) {
+/// The block's figures of a probe; unknown if it was not tried on it.
+ProbeRow probe_of(const BlockRow& row, const std::string& name) {
   for (const auto& probe : row.probes) {
-    if (probe.probe == name) return &probe;
+    if (probe.probe == name) return probe;
   }
-  return nullptr;
+  return {};
 }
 
 Table error_table(const InspectReport& report, const std::vector<std::string>& probes) {
   Table table;
   table.columns = {"block"};
-  for (const auto* what : {"error", "same sign"}) {
+  for (const auto* what : {"error", "cosine", "same sign"}) {
     for (const auto& probe : probes) table.columns.push_back(fmt::format("{}, {}", what, probe));
   }
   for (const auto& row : report.rows) {
-    table.rows.push_back({row.block});
-    auto& cells = table.rows.back();
-    for (const auto& name : probes) {
-      const auto* probe = find_probe(row, name);
-      cells.push_back(probe == nullptr ? "-" : figure(probe->estimate.error));
-    }
-    for (const auto& name : probes) {
-      const auto* probe = find_probe(row, name);
-      cells.push_back(probe == nullptr ? "-" : share(probe->estimate.same_sign));
-    }
+    auto& cells = table.rows.emplace_back();
+    cells.emplace_back(row.block);
+    for (const auto& name : probes) cells.emplace_back(figure(probe_of(row, name).estimate.error));
+    for (const auto& name : probes) cells.emplace_back(figure(probe_of(row, name).estimate.cosine));
+    for (const auto& name : probes) cells.emplace_back(percent_text(probe_of(row, name).estimate.same_sign));
   }
   return table;
 }
@@ -89,19 +83,19 @@ Table probe_table(const InspectReport& report, const std::vector<std::string>& p
   Table table;
   table.columns = {"probe", "error", "cosine", "same sign", "divisor / |diagonal|", "cosine of the divisor"};
   for (const auto& name : probes) {
-    std::vector<std::vector<double>> values(5);
-    for (const auto& row : report.rows) {
-      const auto* probe = find_probe(row, name);
-      if (probe == nullptr || row.shift_invariant) continue;
-      values[0].push_back(probe->estimate.error);
-      values[1].push_back(probe->estimate.cosine);
-      values[2].push_back(probe->estimate.same_sign);
-      values[3].push_back(probe->divisor.median_ratio);
-      values[4].push_back(probe->divisor.cosine);
-    }
+    const auto median = [&](Agreement ProbeRow::*of, double Agreement::*what) {
+      std::vector<double> values;
+      for (const auto& row : report.rows) {
+        if (!row.shift_invariant) values.push_back(probe_of(row, name).*of.*what);
+      }
+      return median_known(values);
+    };
     table.rows.push_back(
-        {name, figure(median_known(values[0])), figure(median_known(values[1])), share(median_known(values[2])),
-         figure(median_known(values[3])), figure(median_known(values[4]))});
+        {name, figure(median(&ProbeRow::estimate, &Agreement::error)),
+         figure(median(&ProbeRow::estimate, &Agreement::cosine)),
+         percent_text(median(&ProbeRow::estimate, &Agreement::same_sign)),
+         figure(median(&ProbeRow::divisor, &Agreement::median_ratio)),
+         figure(median(&ProbeRow::divisor, &Agreement::cosine))});
   }
   return table;
 }
@@ -120,40 +114,36 @@ std::string rounding_text(const InspectReport& report) {
       report.precision, asymmetry, product);
 }
 
-std::string paragraphs(const InspectReport& report, bool markdown) {
-  const auto render_table = markdown ? markdown_table : text_table;
-  const auto heading = [&](const std::string& words) { return markdown ? "## " + words + "\n\n" : words + "\n"; };
-  auto text = fmt::format(
-      "{}, {} norm, on {}: {}\nbatch of {}, loss {:.4f}; {} products in {}; {}, {} threads, LibTorch {}, sgdph {}, "
-      "{}\n\n",
+Document readable(const InspectReport& report) {
+  Document document;
+  document.paragraph(fmt::format(
+      "{}, {} norm, on {}: {}\nbatch of {}, loss {:.4f}; {} products in {}; {}, {} threads, LibTorch {}, sgdph {}, {}",
       report.model, report.norm, report.dataset, report.source, report.batch_size, report.loss, report.products,
-      duration_text(report.seconds), report.cpu, report.threads, report.libtorch, report.version, report.started);
+      duration_text(report.seconds), report.cpu, report.threads, report.libtorch, report.version, report.started));
   const auto measured = static_cast<int64_t>(report.rows.size());
-  text += heading(
-      measured < report.planned ? fmt::format("Hessian blocks, {} of {}", measured, report.planned)
-                                : std::string("Hessian blocks"));
-  text += render_table(block_table(report)) + "\n";
-  text +=
-      "off / diagonal: Frobenius norms. row sum / diagonal: median over channels of the absolute values. Cosine and "
-      "sign: of the row sum, which is the paper's estimate, and the diagonal.\n\n";
+  document.table(
+      measured < report.planned ? fmt::format("Hessian blocks, {} of {}", measured, report.planned) : "Hessian blocks",
+      block_table(report), "blocks");
+  document.paragraph(
+      "off diagonal: Frobenius norm relative to the diagonal's. row sum: the paper's estimate, against the diagonal; "
+      "ratio: median over channels of the absolute values.",
+      "small");
   const auto probes = probes_of(report);
   if (!probes.empty()) {
-    text += heading(fmt::format("What SGD-PH holds after {} refreshes, against the diagonal", report.refreshes));
-    text += render_table(error_table(report, probes)) + "\n";
-    text += heading("Median over blocks");
-    text += render_table(probe_table(report, probes)) + "\n";
-    text += fmt::format(
-        "error: norm of the difference relative to the diagonal's. Weights and batch stand still. Rule {}; ones: the "
-        "row sum; hadamard: mean over a cycle of {}; rademacher: average with {} of the old value. divisor: "
-        "rectified, with floor and eps.\n\n",
-        report.rule, report.probe_cycle,
-        report.rule == "paper" ? 1 - report.hessian_momentum : report.hessian_momentum);
+    document.table(
+        fmt::format("What each probe holds after {} refreshes, against the diagonal", report.refreshes),
+        error_table(report, probes), "blocks");
+    document.table("Median over blocks", probe_table(report, probes), "blocks");
+    document.paragraph(
+        fmt::format(
+            "error: norm of the difference relative to the diagonal's. Weights and batch stand still. Rule {}; ones: "
+            "the row sum; hadamard: mean over a cycle of {}; rademacher: average with {} of the old value. divisor: "
+            "rectified, with floor and eps.",
+            report.rule, report.probe_cycle,
+            report.rule == "paper" ? 1 - report.hessian_momentum : report.hessian_momentum),
+        "small");
   }
-  return text + rounding_text(report) + "\n\n" + to_text(report.verdict) + "\n";
-}
-
-std::string plain(double value) {
-  return std::isfinite(value) ? fmt::format("{}", value) : "";
+  return document.paragraph(rounding_text(report), "small").paragraph(report.verdict.text);
 }
 
 Table flat_blocks(const InspectReport& report) {
@@ -175,24 +165,23 @@ Table flat_blocks(const InspectReport& report) {
   }
   table.columns.emplace_back("note");
   for (const auto& row : report.rows) {
-    std::vector<std::string> cells{
+    std::vector<TableCell> cells{
         row.block,
         row.kind,
         std::to_string(row.channels),
         std::to_string(row.measured),
         row.shift_invariant ? "true" : "false",
-        plain(row.off_diagonal)};
+        number_text(row.off_diagonal)};
     const auto add = [&](const Agreement& a) {
-      for (const auto value : {a.cosine, a.same_sign, a.median_ratio, a.error}) cells.push_back(plain(value));
+      for (const auto value : {a.cosine, a.same_sign, a.median_ratio, a.error}) cells.push_back(number_text(value));
     };
     add(row.row_sum);
     for (const auto value : {row.smallest_eigenvalue, row.largest_eigenvalue, row.asymmetry, row.product_error}) {
-      cells.push_back(plain(value));
+      cells.push_back(number_text(value));
     }
     for (const auto& name : probes) {
-      const auto* probe = find_probe(row, name);
-      add(probe == nullptr ? Agreement() : probe->estimate);
-      add(probe == nullptr ? Agreement() : probe->divisor);
+      add(probe_of(row, name).estimate);
+      add(probe_of(row, name).divisor);
     }
     cells.push_back(row.note);
     table.rows.push_back(std::move(cells));
@@ -202,18 +191,8 @@ Table flat_blocks(const InspectReport& report) {
 
 }  // namespace
 
-std::string render(const InspectReport& report, TableFormat format) {
-  switch (format) {
-    case TableFormat::Text: return paragraphs(report, false);
-    case TableFormat::Markdown: return paragraphs(report, true);
-    case TableFormat::Csv: return csv_table(flat_blocks(report));
-    case TableFormat::Json: {
-      auto json = nlohmann::json(report);
-      json["verdict"]["text"] = to_text(report.verdict);
-      return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    }
-  }
-  return "";
+Presentation present(const InspectReport& report) {
+  return {readable(report), flat_blocks(report), report};
 }
 
 }  // namespace sgdph::lab

@@ -8,7 +8,7 @@
 
 #include "inspect/figures.h"
 #include "inspect/verdict.h"
-#include "tables/table.h"
+#include "tables/presentation.h"
 
 namespace sgdph::lab {
 
@@ -37,8 +37,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
     InspectReport, model, norm, dataset, width, source, batch_size, loss, precision, rule, refreshes, probe_cycle,
     hessian_momentum, seed, products, seconds, planned, cpu, libtorch, version, started, threads, rows, verdict)
 
-/// Text and markdown: what was looked at, the blocks, the probes, the verdict. CSV: one flat table of blocks. JSON:
+/// For readers what was looked at, the blocks, the probes, the verdict. The flat table is of blocks. JSON has
 /// everything, channel by channel.
-std::string render(const InspectReport& report, TableFormat format);
+Presentation present(const InspectReport& report);
 
 }  // namespace sgdph::lab

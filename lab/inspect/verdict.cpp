@@ -30,32 +30,6 @@ std::string percents(const Range& range) {
   return fmt::format("{:.0f} to {:.0f} % (median {:.0f} %)", 100 * range.least, 100 * range.most, 100 * range.median);
 }
 
-}  // namespace
-
-Verdict verdict_of(const std::vector<BlockRow>& rows) {
-  Verdict verdict;
-  std::vector<double> off_diagonal;
-  std::vector<double> same_sign;
-  std::vector<double> ratio;
-  std::vector<double> error;
-  for (const auto& row : rows) {
-    if (row.shift_invariant) verdict.shift_invariant.push_back(row.block);
-    if (row.shift_invariant || row.channels < 2 || !std::isfinite(row.off_diagonal)) continue;
-    ++verdict.blocks;
-    if (row.off_diagonal > kDiagonal) ++verdict.not_diagonal;
-    if (row.measured < row.channels) ++verdict.in_part;
-    off_diagonal.push_back(row.off_diagonal);
-    same_sign.push_back(row.row_sum.same_sign);
-    ratio.push_back(row.row_sum.median_ratio);
-    error.push_back(row.row_sum.error);
-  }
-  verdict.off_diagonal = range_of(off_diagonal);
-  verdict.same_sign = range_of(same_sign);
-  verdict.row_sum_ratio = range_of(ratio);
-  verdict.row_sum_error = range_of(error);
-  return verdict;
-}
-
 std::string to_text(const Verdict& verdict) {
   const bool in_part = verdict.in_part > 0;
   std::string text;
@@ -82,6 +56,33 @@ std::string to_text(const Verdict& verdict) {
         fmt::join(verdict.shift_invariant, ", "));
   }
   return text;
+}
+
+}  // namespace
+
+Verdict verdict_of(const std::vector<BlockRow>& rows) {
+  Verdict verdict;
+  std::vector<double> off_diagonal;
+  std::vector<double> same_sign;
+  std::vector<double> ratio;
+  std::vector<double> error;
+  for (const auto& row : rows) {
+    if (row.shift_invariant) verdict.shift_invariant.push_back(row.block);
+    if (row.shift_invariant || row.channels < 2 || !std::isfinite(row.off_diagonal)) continue;
+    ++verdict.blocks;
+    if (row.off_diagonal > kDiagonal) ++verdict.not_diagonal;
+    if (row.measured < row.channels) ++verdict.in_part;
+    off_diagonal.push_back(row.off_diagonal);
+    same_sign.push_back(row.row_sum.same_sign);
+    ratio.push_back(row.row_sum.median_ratio);
+    error.push_back(row.row_sum.error);
+  }
+  verdict.off_diagonal = range_of(off_diagonal);
+  verdict.same_sign = range_of(same_sign);
+  verdict.row_sum_ratio = range_of(ratio);
+  verdict.row_sum_error = range_of(error);
+  verdict.text = to_text(verdict);
+  return verdict;
 }
 
 }  // namespace sgdph::lab

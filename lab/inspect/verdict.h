@@ -28,13 +28,12 @@ struct Verdict {
   Range row_sum_ratio;
   Range row_sum_error;
   std::vector<std::string> shift_invariant;
+  std::string text;  ///< a paragraph that says what the figures show, and no more
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
-    Verdict, blocks, not_diagonal, in_part, off_diagonal, same_sign, row_sum_ratio, row_sum_error, shift_invariant)
+    Verdict, blocks, not_diagonal, in_part, off_diagonal, same_sign, row_sum_ratio, row_sum_error, shift_invariant,
+    text)
 
 Verdict verdict_of(const std::vector<BlockRow>& rows);
-
-/// A paragraph that says what the figures show, and no more.
-std::string to_text(const Verdict& verdict);
 
 }  // namespace sgdph::lab

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "report/collect.h"
-#include "report/task.h"
+#include "report/comparison.h"
 
 namespace sgdph::lab {
 
@@ -14,7 +14,7 @@ struct ReportContent {
   std::string written;  ///< version and date
   std::string notes;    ///< a writer's, in Markdown; may be empty
   Collection found;
-  std::vector<Task> tasks;  ///< point into `found`
+  std::vector<Comparison> comparisons;  ///< point into `found`
 
   ReportContent() = default;
   ReportContent(const ReportContent&) = delete;

@@ -1,6 +1,6 @@
 #include "report/curves.h"
 
-#include "study/summary.h"
+#include "tables/statistics.h"
 
 #include <cmath>
 #include <limits>
@@ -59,16 +59,15 @@ Curves make_curves(const std::vector<const FoundRun*>& runs, size_t points) {
   ByEpoch all;
   for (const auto* run : runs) add_epochs_of(all, *run);
   Curves curves;
+  const auto places = evenly_spread(all.size(), points);
+  auto place = places.begin();
   size_t index = 0;
-  size_t taken = 0;
   // A sum of means, since the mean of sums would fall where a slow run ends early.
   double seconds = 0;
   for (const auto& [number, epoch] : all) {
     seconds += epoch.seconds.empty() ? kNone : statistic(epoch.seconds).mean;
-    // Point k of n stands at the epoch of that share of all.
-    const auto next = all.size() <= points ? index : taken * (all.size() - 1) / (points - 1);
-    if (index++ != next) continue;
-    ++taken;
+    if (index++ != *place) continue;
+    ++place;
     add_epoch(curves, number, seconds, epoch);
   }
   return curves;

@@ -93,8 +93,8 @@ std::vector<std::string> probe_names(const Json& blocks) {
 
 }  // namespace
 
-ReportTable block_table(const Json& blocks) {
-  ReportTable table;
+Table block_table(const Json& blocks) {
+  Table table;
   std::vector<Json> flat;
   std::vector<std::string> keys;
   for (const auto& block : blocks) {
@@ -112,25 +112,25 @@ ReportTable block_table(const Json& blocks) {
   for (const auto& key : keys) table.columns.push_back(words_of_key(key));
   for (const auto& block : flat) {
     std::vector<TableCell> row;
-    for (const auto& key : keys) row.push_back({figure_text(member(block, key))});
+    for (const auto& key : keys) row.emplace_back(figure_text(member(block, key)));
     table.rows.push_back(std::move(row));
   }
   return table;
 }
 
-ReportTable probe_table(const Json& blocks) {
+Table probe_table(const Json& blocks) {
   const auto names = probe_names(blocks);
   if (names.empty()) return {};
-  ReportTable table{{"block"}, {}};
+  Table table{{"block"}, {}};
   for (const auto* figure : kProbeFigures) {
     for (const auto& name : names) table.columns.push_back(fmt::format("{}, {}", words_of_key(figure), name));
   }
   for (const auto& block : blocks) {
     if (!block.is_object()) continue;
-    std::vector<TableCell> row{{figure_text(member(block, "block"))}};
+    std::vector<TableCell> row{figure_text(member(block, "block"))};
     for (const auto* figure : kProbeFigures) {
       for (const auto& name : names) {
-        row.push_back({figure_text(member(member(probe_of(block, name), "estimate"), figure))});
+        row.emplace_back(figure_text(member(member(probe_of(block, name), "estimate"), figure)));
       }
     }
     table.rows.push_back(std::move(row));
@@ -138,12 +138,12 @@ ReportTable probe_table(const Json& blocks) {
   return table;
 }
 
-ReportTable inspection_facts(const Json& facts) {
-  ReportTable table{{"", ""}, {}};
+Table inspection_facts(const Json& facts) {
+  Table table{{"", ""}, {}};
   auto flat = Json::object();
   flatten("", facts, flat);
   flat.erase(kVerdictText);
-  for (const auto& [key, value] : flat.items()) table.rows.push_back({{words_of_key(key)}, {figure_text(value)}});
+  for (const auto& [key, value] : flat.items()) table.rows.push_back({words_of_key(key), figure_text(value)});
   return table;
 }
 

@@ -14,11 +14,11 @@ constexpr const char* kProbeWords =
     "norm of the difference relative to the diagonal's. cosine, same sign: of the estimate and the diagonal.";
 
 /// Whatever an inspection says of its blocks: a column for each key. Lists are left out.
-ReportTable block_table(const nlohmann::ordered_json& blocks);
+Table block_table(const nlohmann::ordered_json& blocks);
 /// A row for each block, and for each probe its error, cosine and share of signs; no rows if no block has probes.
-ReportTable probe_table(const nlohmann::ordered_json& blocks);
+Table probe_table(const nlohmann::ordered_json& blocks);
 /// What stands beside the blocks: plain values.
-ReportTable inspection_facts(const nlohmann::ordered_json& facts);
+Table inspection_facts(const nlohmann::ordered_json& facts);
 /// What an inspection concludes, in its own words; empty if it does not.
 std::string verdict_text(const FoundInspection& inspection);
 

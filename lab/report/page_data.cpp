@@ -4,75 +4,50 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <iterator>
-#include <utility>
+#include <cstdlib>
 
 namespace sgdph::lab {
 namespace {
 
-/// A list of figures, short; null where there is none.
-template <class T>
-void append_list(std::string& out, const std::vector<T>& values) {
-  out += '[';
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (i > 0) out += ',';
-    if constexpr (std::is_floating_point_v<T>) {
-      if (std::isfinite(values[i])) {
-        fmt::format_to(std::back_inserter(out), "{:.5g}", values[i]);
-      } else {
-        out += "null";
-      }
-    } else {
-      fmt::format_to(std::back_inserter(out), "{}", values[i]);
-    }
-  }
-  out += ']';
+using nlohmann::json;
+
+/// Figures of five digits, which keeps the page small; JSON has null for what is no number.
+std::vector<double> rounded(std::vector<double> values) {
+  for (auto& value : values) value = std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr);
+  return values;
 }
 
-void append_series(std::string& out, const Series& series) {
-  out += fmt::format(R"({{"label":{},"color":"{}","dash":)", nlohmann::json(series.label).dump(), series.style.colour);
-  append_list(out, series.style.dashes);
-  out += ",\"epoch\":";
-  append_list(out, series.curves.epochs);
-  out += ",\"seconds\":";
-  append_list(out, series.curves.seconds);
-  out += ",\"runs\":";
-  append_list(out, series.curves.counts);
-  out += ",\"mean\":[";
+json series_json(const Series& series) {
+  auto mean = json::array();
+  auto deviation = json::array();
   for (const auto& curve : series.curves.metrics) {
-    if (&curve != &series.curves.metrics.front()) out += ',';
-    append_list(out, curve.mean);
+    mean.push_back(rounded(curve.mean));
+    deviation.push_back(rounded(curve.deviation));
   }
-  out += "],\"std\":[";
-  for (const auto& curve : series.curves.metrics) {
-    if (&curve != &series.curves.metrics.front()) out += ',';
-    append_list(out, curve.deviation);
-  }
-  out += "]}";
+  return {
+      {"label", series.label},
+      {"color", series.style.colour},
+      {"dash", series.style.dashes},
+      {"epoch", series.curves.epochs},
+      {"seconds", rounded(series.curves.seconds)},
+      {"runs", series.curves.counts},
+      {"mean", mean},
+      {"std", deviation}};
 }
 
 }  // namespace
 
-std::string page_data(const std::vector<Task>& tasks) {
-  std::string out = "{\"metrics\":[";
-  for (const auto& metric : kMetrics) {
-    if (&metric != &kMetrics.front()) out += ',';
-    out += fmt::format(R"({{"title":"{}","unit":"{}"}})", metric.title, metric.unit);
-  }
-  out += "],\"tasks\":[";
-  for (const auto& task : tasks) {
-    if (&task != &tasks.front()) out += ',';
-    out += "{\"series\":[";
-    bool first = true;
-    for (const auto& series : task.series) {
-      if (series.runs.empty()) continue;
-      if (!std::exchange(first, false)) out += ',';
-      append_series(out, series);
+std::string page_data(const std::vector<Comparison>& comparisons) {
+  json data{{"metrics", json::array()}, {"tasks", json::array()}};
+  for (const auto& metric : kMetrics) data["metrics"].push_back({{"title", metric.title}, {"unit", metric.unit}});
+  for (const auto& comparison : comparisons) {
+    auto list = json::array();
+    for (const auto& series : comparison.series) {
+      if (!series.runs.empty()) list.push_back(series_json(series));
     }
-    out += "]}";
+    data["tasks"].push_back({{"series", list}});
   }
-  return escape_script(out + "]}");
+  return escape_script(data.dump());
 }
 
 }  // namespace sgdph::lab

@@ -29,7 +29,7 @@ const std::map<std::string, ReportFormat>& report_formats() {
 ReportContent read_report(const ReportOptions& options) {
   ReportContent content;
   content.found = collect(options.folders);
-  content.tasks = make_tasks(content.found);
+  content.comparisons = make_comparisons(content.found);
   auto folder = fs::absolute(options.folders.front()).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
   content.title =
@@ -40,7 +40,8 @@ ReportContent read_report(const ReportOptions& options) {
   const auto& costs = content.found.costs;
   const auto& inspections = content.found.inspections;
   if (!runs.empty()) {
-    parts.push_back(fmt::format("{} of {}", count_text(runs.size(), "run"), count_text(content.tasks.size(), "task")));
+    parts.push_back(
+        fmt::format("{} of {}", count_text(runs.size(), "run"), count_text(content.comparisons.size(), "task")));
   }
   if (!costs.empty()) parts.push_back(count_text(costs.size(), "measurement") + " of cost");
   if (!inspections.empty()) parts.push_back(count_text(inspections.size(), "inspection"));
@@ -49,8 +50,8 @@ ReportContent read_report(const ReportOptions& options) {
   return content;
 }
 
-std::string figure_name(const Task& task, size_t metric) {
-  return fmt::format("{}-{}.svg", task.slug, kMetrics[metric].slug);
+std::string figure_name(const Comparison& comparison, size_t metric) {
+  return fmt::format("{}-{}.svg", comparison.slug, kMetrics[metric].slug);
 }
 
 std::string block_picture_name(size_t inspection, size_t picture) {
@@ -69,9 +70,9 @@ fs::path write_report(const ReportContent& content, const ReportOptions& options
   if (!is_stream(file)) make_writable_folder(folder_of(file));
   if (!figures.empty()) {
     make_writable_folder(figures);
-    for (const auto& task : content.tasks) {
+    for (const auto& comparison : content.comparisons) {
       for (size_t i = 0; i < kMetrics.size(); ++i) {
-        write_file_atomically(figures / figure_name(task, i), {curve_figure(task, i)});
+        write_file_atomically(figures / figure_name(comparison, i), {curve_figure(comparison, i)});
       }
     }
     const auto& inspections = content.found.inspections;

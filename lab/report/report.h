@@ -22,11 +22,11 @@ struct ReportOptions {
   ReportFormat format = ReportFormat::Html;
 };
 
-/// Reads the folders and puts the runs in tasks and series.
+/// Reads the folders and puts the runs in comparisons and series.
 ReportContent read_report(const ReportOptions& options);
 
-/// Name of the picture of a task's metric.
-std::string figure_name(const Task& task, size_t metric);
+/// Name of the picture of a comparison's metric.
+std::string figure_name(const Comparison& comparison, size_t metric);
 
 /// Name of a picture of an inspection's block; both count from 0.
 std::string block_picture_name(size_t inspection, size_t picture);

@@ -27,14 +27,9 @@ bool is_planned(const std::vector<StudyRun>& runs, const fs::path& folder) {
 }
 
 void write_result(const ExperimentResult& result, const ReproduceOptions& options) {
-  const auto write = [&](const char* ending, const std::string& text) {
-    write_file_atomically(options.output_dir / (options.experiment.name + ending), {text});
-  };
-  write(".txt", render(result, TableFormat::Text));
-  write(".md", render(result, TableFormat::Markdown));
-  write(".csv", render(result, TableFormat::Csv));
-  write(".json", render(result, TableFormat::Json));
-  if (!measures_cost(options)) write("-curves.csv", curves_csv(result));
+  const auto stem = options.output_dir / options.experiment.name;
+  present(result).write(stem);
+  if (!measures_cost(options)) write_file_atomically(stem.string() + "-curves.csv", {curves_csv(result)});
 }
 
 /// The seeds that any run in the folder has.

@@ -63,8 +63,8 @@ void compare_with_paper(ExperimentResult& result);
 /// The label of a value of the ranked axis.
 std::string ranked_label(const Experiment& experiment, const Cell& cell);
 
-/// Text and Markdown: a table for each group and what its ranking is. CSV: one flat table. JSON: everything.
-std::string render(const ExperimentResult& result, TableFormat format);
+/// For readers a table for each group and what its ranking is. The flat table is of cells.
+Presentation present(const ExperimentResult& result);
 
 /// Test accuracy by epoch of every run: the figures of the paper.
 std::string curves_csv(const ExperimentResult& result);

@@ -3,6 +3,7 @@
 #include "base/machine.h"
 #include "reproduce/result.h"
 #include "study/run_record.h"
+#include "tables/text.h"
 
 #include "base/error.h"
 
@@ -17,31 +18,19 @@ bool is_cost(const ExperimentResult& result) {
 
 std::string ours_text(const ExperimentResult& result, const CellResult& cell) {
   if (cell.ours.count == 0) return cell.diverged > 0 ? "diverged" : "-";
-  return is_cost(result) ? fmt::format("{:.2f}x", cell.ours.mean) : accuracy_text(cell.ours);
+  return is_cost(result) ? ratio_text(cell.ours.mean) : spread_text(cell.ours);
 }
 
 std::string paper_text(const ExperimentResult& result, const CellResult& cell) {
   if (!cell.paper || !cell.paper->value) return "none";
-  if (is_cost(result)) return fmt::format("{:.2f}x", *cell.paper->value);
-  return cell.paper->deviation ? fmt::format("{:.2f} +- {:.2f}", *cell.paper->value, *cell.paper->deviation)
-                               : fmt::format("{:.2f}", *cell.paper->value);
-}
-
-std::string difference_text(const CellResult& cell) {
-  const auto difference = cell.difference();
-  return difference ? fmt::format("{:+.2f}", *difference) : "-";
+  return is_cost(result) ? ratio_text(*cell.paper->value) : spread_text(*cell.paper->value, cell.paper->deviation);
 }
 
 std::string rank_text(size_t rank) {
   return rank == 0 ? "-" : std::to_string(rank);
 }
 
-std::string seeds_text(const CellResult& cell) {
-  auto text = fmt::format("{}/{}", cell.ours.count + cell.diverged, cell.planned);
-  return cell.diverged == 0 ? text : fmt::format("{}, {} diverged", text, cell.diverged);
-}
-
-Table group_table(const ExperimentResult& result, const GroupResult& group, bool markdown) {
+Table group_table(const ExperimentResult& result, const GroupResult& group) {
   const auto unit = is_cost(result) ? std::string("cost / SGDM") : std::string("test accuracy %");
   const bool published = !result.experiment.figures.empty();
   Table table;
@@ -51,16 +40,17 @@ Table group_table(const ExperimentResult& result, const GroupResult& group, bool
   }
   for (const auto i : group.cells) {
     const auto& cell = result.cells[i];
-    auto ours = ours_text(result, cell);
-    if (cell.rank == 1) ours = fmt::format(markdown ? "**{}**" : "{} *", ours);
     const auto label = ranked_label(result.experiment, cell.cell);
+    const auto ours = ours_text(result, cell);
+    const auto runs = runs_text(cell.ours.count + cell.diverged, cell.planned, cell.diverged);
     if (published) {
       table.rows.push_back(
-          {label, ours, paper_text(result, cell), difference_text(cell), rank_text(cell.rank),
-           rank_text(cell.paper_rank), seeds_text(cell)});
+          {label, ours, paper_text(result, cell), difference_text(cell.difference()), rank_text(cell.rank),
+           rank_text(cell.paper_rank), runs});
     } else {
-      table.rows.push_back({label, ours, rank_text(cell.rank), seeds_text(cell)});
+      table.rows.push_back({label, ours, rank_text(cell.rank), runs});
     }
+    table.rows.back()[1].strong = cell.rank == 1;
   }
   return table;
 }
@@ -96,33 +86,23 @@ std::vector<std::string> notes_of(const ExperimentResult& result) {
   return notes;
 }
 
-std::string readable_text(const ExperimentResult& result, bool markdown) {
+Document readable(const ExperimentResult& result) {
   const auto& experiment = result.experiment;
-  const auto* between = markdown ? "\n\n" : "\n";
-  auto text = fmt::format(
-      "{}{}{}{}{}{} scale\n", markdown ? "# " : "", experiment.title, between, experiment.paper,
-      experiment.paper.empty() ? "" : ", ", to_string(result.scale));
-  if (!result.reductions.empty())
-    text += fmt::format("{}Reductions: {}.", markdown ? "\n" : "", fmt::join(result.reductions, "; "));
-  if (!result.reductions.empty() && !experiment.desk.why.empty()) text += between + experiment.desk.why;
-  if (!result.reductions.empty()) text += "\n";
-  for (const auto& group : result.groups) {
-    text += group.label.empty() ? "\n"
-                                : fmt::format("\n{}{}\n{}", markdown ? "## " : "", group.label, markdown ? "\n" : "");
-    const auto table = group_table(result, group, markdown);
-    text += markdown ? markdown_table(table) : text_table(table);
-    text += fmt::format("{}{}\n", markdown ? "\n" : "", verdict(result, group));
+  Document document;
+  document.title(experiment.title);
+  document.paragraph(
+      fmt::format("{}{}{} scale", experiment.paper, experiment.paper.empty() ? "" : ", ", to_string(result.scale)));
+  if (!result.reductions.empty()) {
+    document.paragraph(fmt::format("Reductions: {}.", fmt::join(result.reductions, "; ")));
+    document.paragraph(experiment.desk.why);
   }
-  const auto notes = notes_of(result);
-  if (!notes.empty()) text += fmt::format("\n{}{}\n", markdown ? "- " : "", fmt::join(notes, markdown ? "\n- " : "\n"));
-  return text;
+  for (const auto& group : result.groups) {
+    document.table(group.label, group_table(result, group)).paragraph(verdict(result, group));
+  }
+  return document.list(notes_of(result));
 }
 
-std::string number_text(const std::optional<double>& value) {
-  return value ? fmt::format("{}", *value) : "";
-}
-
-std::string flat_csv(const ExperimentResult& result) {
+Table flat_table(const ExperimentResult& result) {
   Table table;
   table.columns = result.experiment.axis_names();
   for (const auto* column :
@@ -131,20 +111,20 @@ std::string flat_csv(const ExperimentResult& result) {
     table.columns.emplace_back(column);
   }
   for (const auto& cell : result.cells) {
-    auto row = cell.cell.values;
+    const auto& values = cell.cell.values;
+    auto& row = table.rows.emplace_back(values.begin(), values.end());
     const bool any = cell.ours.count > 0;
     const auto paper = cell.paper.value_or(PaperFigure{});
-    for (auto& field :
+    for (const auto& field :
          {any ? number_text(cell.ours.mean) : "", any ? number_text(cell.ours.deviation) : "",
           std::to_string(cell.ours.count), std::to_string(cell.diverged), std::to_string(cell.planned),
           number_text(paper.value), number_text(paper.deviation), number_text(cell.difference()),
           cell.rank == 0 ? "" : std::to_string(cell.rank), cell.paper_rank == 0 ? "" : std::to_string(cell.paper_rank),
           paper.table, paper.section, paper.note}) {
-      row.push_back(field);
+      row.emplace_back(field);
     }
-    table.rows.push_back(std::move(row));
   }
-  return csv_table(table);
+  return table;
 }
 
 nlohmann::json or_null(const std::optional<double>& value) {
@@ -175,9 +155,7 @@ nlohmann::json cell_json(const ExperimentResult& result, const CellResult& cell)
   auto runs = nlohmann::json::array();  // beside the file that this goes to
   for (const auto& folder : cell.folders) runs.push_back(std::filesystem::path(folder).filename().string());
   nlohmann::json ours;
-  if (cell.ours.count > 0) {
-    ours = {{"mean", cell.ours.mean}, {"std", cell.ours.deviation}, {"n", cell.ours.count}};
-  }
+  if (cell.ours.count > 0) ours = cell.ours;
   return {
       {"values", values},
       {"label", cell.cell.label},
@@ -227,14 +205,8 @@ nlohmann::json whole_json(const ExperimentResult& result) {
 
 }  // namespace
 
-std::string render(const ExperimentResult& result, TableFormat format) {
-  switch (format) {
-    case TableFormat::Text: return readable_text(result, false);
-    case TableFormat::Markdown: return readable_text(result, true);
-    case TableFormat::Csv: return flat_csv(result);
-    case TableFormat::Json: return whole_json(result).dump(2) + "\n";
-  }
-  return "";
+Presentation present(const ExperimentResult& result) {
+  return {readable(result), flat_table(result), whole_json(result)};
 }
 
 std::string curves_csv(const ExperimentResult& result) {
@@ -251,11 +223,11 @@ std::string curves_csv(const ExperimentResult& result) {
       }
       if (!record) continue;
       for (const auto& epoch : record->epochs) {
-        auto row = cell.cell.values;
-        row.push_back(record->header.value("seed", nlohmann::json()).dump());
+        const auto& values = cell.cell.values;
+        auto& row = table.rows.emplace_back(values.begin(), values.end());
+        row.emplace_back(record->header.value("seed", nlohmann::json()).dump());
         for (const auto* key : {"epoch", "train_top1", "test_top1"})
-          row.push_back(epoch.value(key, nlohmann::json()).dump());
-        table.rows.push_back(std::move(row));
+          row.emplace_back(epoch.value(key, nlohmann::json()).dump());
       }
     }
   }

@@ -28,13 +28,6 @@ void check_folder(const ComparedRun& run, const fs::path& output_dir) {
   }
 }
 
-void write_summaries(const std::vector<SummaryRow>& rows, const fs::path& folder) {
-  write_file_atomically(folder / "summary.txt", {render(rows, TableFormat::Text)});
-  write_file_atomically(folder / "summary.md", {render(rows, TableFormat::Markdown)});
-  write_file_atomically(folder / "summary.csv", {render(rows, TableFormat::Csv)});
-  write_file_atomically(folder / "summary.json", {render(rows, TableFormat::Json)});
-}
-
 }  // namespace
 
 std::vector<ComparedRun> plan_comparison(const CompareOptions& options) {
@@ -64,8 +57,8 @@ int run_comparison(const CompareOptions& options) {
   make_writable_folder(options.output_dir);
   const std::vector<PlannedRun> planned{plan.begin(), plan.end()};
   const auto result =
-      run_study(runs, options.output_dir, [&] { return render(summarise(planned), TableFormat::Text); });
-  write_summaries(summarise(planned), options.output_dir);
+      run_study(runs, options.output_dir, [&] { return present(summarise(planned)).as(TableFormat::Text); });
+  present(summarise(planned)).write(options.output_dir / "summary");
   return result;
 }
 

@@ -1,21 +1,16 @@
 #include "study/summary.h"
 
 #include "settings/optimizer_table.h"
+#include "tables/text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <list>
-#include <numeric>
 
 namespace sgdph::lab {
 namespace {
-
-double mean_of(const std::vector<double>& values) {
-  return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.) / static_cast<double>(values.size());
-}
 
 SummaryRow row_of(const RunGroup& group) {
   SummaryRow row;
@@ -36,86 +31,36 @@ SummaryRow row_of(const RunGroup& group) {
   }
   row.top1 = statistic(top1);
   row.best_top1 = statistic(best);
-  row.seconds = mean_of(seconds);
-  row.memory = mean_of(memory);
+  row.seconds = statistic(seconds).mean;
+  row.memory = statistic(memory).mean;
   return row;
 }
 
-std::string ratio_text(const std::optional<double>& ratio) {
-  return ratio ? fmt::format("{:.2f}x", *ratio) : "-";
-}
-
-std::string runs_text(const SummaryRow& row) {
-  auto text = fmt::format("{}/{}", row.top1.count + row.diverged, row.planned);
-  return row.diverged == 0 ? text : fmt::format("{}, {} diverged", text, row.diverged);
-}
-
-/// The table with the best accuracy marked.
-Table marked(const std::vector<SummaryRow>& rows, bool markdown) {
-  auto table = summary_table(rows);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    auto& accuracy = table.rows[i][1];
-    if (rows[i].best) accuracy = fmt::format(markdown ? "**{}**" : "{} *", accuracy);
-  }
-  return table;
-}
-
-std::string number(const std::optional<double>& value) {
-  return value ? fmt::format("{}", *value) : "";
-}
-
-std::string to_csv(const std::vector<SummaryRow>& rows) {
+Table flat_table(const std::vector<SummaryRow>& rows) {
   Table table;
   table.columns = {"optimizer",       "runs",          "diverged", "top1_mean",        "top1_std",
                    "best_top1_mean",  "best_top1_std", "seconds",  "seconds_relative", "peak_memory_bytes",
                    "memory_relative", "best"};
   for (const auto& row : rows) {
     table.rows.push_back(
-        {row.optimizer, std::to_string(row.top1.count), std::to_string(row.diverged), number(row.top1.mean),
-         number(row.top1.deviation), number(row.best_top1.mean), number(row.best_top1.deviation), number(row.seconds),
-         number(row.relative_seconds), number(row.memory), number(row.relative_memory), row.best ? "1" : "0"});
+        {row.optimizer, std::to_string(row.top1.count), std::to_string(row.diverged), number_text(row.top1.mean),
+         number_text(row.top1.deviation), number_text(row.best_top1.mean), number_text(row.best_top1.deviation),
+         number_text(row.seconds), number_text(row.relative_seconds), number_text(row.memory),
+         number_text(row.relative_memory), row.best ? "1" : "0"});
   }
-  return csv_table(table);
+  return table;
 }
 
-nlohmann::json to_json(const Statistic& figure) {
-  return {{"mean", figure.mean}, {"std", figure.deviation}, {"n", figure.count}};
-}
-
-nlohmann::json to_json(const SummaryRow& row) {
+nlohmann::json row_json(const SummaryRow& row) {
   nlohmann::json json{
-      {"optimizer", row.optimizer},
-      {"planned", row.planned},
-      {"diverged", row.diverged},
-      {"top1", to_json(row.top1)},
-      {"best_top1", to_json(row.best_top1)},
-      {"seconds", row.seconds},
-      {"peak_memory_bytes", row.memory},
-      {"best", row.best}};
+      {"optimizer", row.optimizer}, {"planned", row.planned}, {"diverged", row.diverged},        {"top1", row.top1},
+      {"best_top1", row.best_top1}, {"seconds", row.seconds}, {"peak_memory_bytes", row.memory}, {"best", row.best}};
   if (row.relative_seconds) json["seconds_relative"] = *row.relative_seconds;
   if (row.relative_memory) json["memory_relative"] = *row.relative_memory;
   return json;
 }
 
 }  // namespace
-
-Statistic statistic(const std::vector<double>& values) {
-  Statistic result;
-  result.count = values.size();
-  result.mean = mean_of(values);
-  if (values.size() > 1) {
-    double sum = 0;
-    for (const auto value : values) sum += (value - result.mean) * (value - result.mean);
-    result.deviation = std::sqrt(sum / static_cast<double>(values.size() - 1));
-  }
-  return result;
-}
-
-std::string accuracy_text(const Statistic& figure) {
-  if (figure.count == 0) return "-";
-  return figure.count == 1 ? fmt::format("{:.2f}", figure.mean)
-                           : fmt::format("{:.2f} +- {:.2f}", figure.mean, figure.deviation);
-}
 
 std::vector<SummaryRow> summarise(const std::vector<PlannedRun>& plan) {
   std::vector<RunGroup> groups;
@@ -158,25 +103,22 @@ Table summary_table(const std::vector<SummaryRow>& rows) {
   for (const auto& row : rows) {
     const bool any = row.top1.count > 0;
     table.rows.push_back(
-        {row.label, accuracy_text(row.top1), accuracy_text(row.best_top1),
-         any ? fmt::format("{:.1f} s", row.seconds) : "-", ratio_text(row.relative_seconds),
-         any ? fmt::format("{:.0f} MB", row.memory / 1e6) : "-", ratio_text(row.relative_memory), runs_text(row)});
+        {row.label, spread_text(row.top1), spread_text(row.best_top1), any ? fmt::format("{:.1f} s", row.seconds) : "-",
+         ratio_text(row.relative_seconds.value_or(0)), any ? fmt::format("{:.0f} MB", row.memory / 1e6) : "-",
+         ratio_text(row.relative_memory.value_or(0)),
+         runs_text(row.top1.count + row.diverged, row.planned, row.diverged)});
+    table.rows.back()[1].strong = row.best;
   }
   return table;
 }
 
-std::string render(const std::vector<SummaryRow>& rows, TableFormat format) {
-  switch (format) {
-    case TableFormat::Text: return text_table(marked(rows, false));
-    case TableFormat::Markdown: return markdown_table(marked(rows, true));
-    case TableFormat::Csv: return to_csv(rows);
-    case TableFormat::Json: {
-      auto list = nlohmann::json::array();
-      for (const auto& row : rows) list.push_back(to_json(row));
-      return list.dump(2) + "\n";
-    }
-  }
-  return "";
+Presentation present(const std::vector<SummaryRow>& rows) {
+  Presentation shown;
+  shown.readable.table("", summary_table(rows));
+  shown.flat = flat_table(rows);
+  shown.whole = nlohmann::json::array();
+  for (const auto& row : rows) shown.whole.push_back(row_json(row));
+  return shown;
 }
 
 }  // namespace sgdph::lab

@@ -1,25 +1,14 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "study/run_record.h"
-#include "tables/table.h"
+#include "tables/presentation.h"
+#include "tables/statistics.h"
 
 namespace sgdph::lab {
-
-/// Mean and deviation (n - 1) of a figure over seeds.
-struct Statistic {
-  double mean = 0;
-  double deviation = 0;  ///< 0 for one value
-  size_t count = 0;
-};
-Statistic statistic(const std::vector<double>& values);
-/// "77.96 +- 0.30", without a deviation for one value; "-" for none.
-std::string accuracy_text(const Statistic& figure);
 
 /// The runs of one optimizer, or of one of its settings.
 struct SummaryRow {
@@ -55,9 +44,9 @@ std::vector<SummaryRow> summarise(const std::vector<PlannedRun>& plan);
 /// One row for each group.
 std::vector<SummaryRow> summarise_groups(const std::vector<RunGroup>& groups);
 
-/// The table for readers, without a mark; accuracy stands in its second column.
+/// The table for readers: the best accuracy is strong.
 Table summary_table(const std::vector<SummaryRow>& rows);
 
-std::string render(const std::vector<SummaryRow>& rows, TableFormat format);
+Presentation present(const std::vector<SummaryRow>& rows);
 
 }  // namespace sgdph::lab

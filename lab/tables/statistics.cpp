@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <random>
 
 namespace sgdph::lab {
@@ -49,12 +51,43 @@ double cycle_mean(const std::vector<Sample>& samples, int64_t positions, int64_t
 
 }  // namespace
 
+Statistic statistic(const std::vector<double>& values) {
+  Statistic result;
+  result.count = values.size();
+  if (values.empty()) return result;
+  result.mean = std::accumulate(values.begin(), values.end(), 0.) / static_cast<double>(values.size());
+  if (values.size() == 1) return result;
+  double sum = 0;
+  for (const auto value : values) sum += (value - result.mean) * (value - result.mean);
+  result.deviation = std::sqrt(sum / static_cast<double>(values.size() - 1));
+  return result;
+}
+
+void to_json(nlohmann::json& json, const Statistic& figure) {
+  json = {{"mean", figure.mean}, {"std", figure.deviation}, {"n", figure.count}};
+}
+
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) return *middle;
   return (*std::max_element(values.begin(), middle) + *middle) / 2;
+}
+
+double median_known(const std::vector<double>& values) {
+  std::vector<double> known;
+  for (const auto value : values) {
+    if (std::isfinite(value)) known.push_back(value);
+  }
+  return known.empty() ? std::numeric_limits<double>::quiet_NaN() : median(known);
+}
+
+std::vector<size_t> evenly_spread(size_t all, size_t count) {
+  std::vector<size_t> places(std::min(all, count));
+  const auto gaps = places.size() - 1;
+  for (size_t i = 0; i < places.size(); ++i) places[i] = gaps == 0 ? 0 : (i * (all - 1) + gaps / 2) / gaps;
+  return places;
 }
 
 Estimate median_estimate(std::vector<double> values) {

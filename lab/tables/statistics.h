@@ -2,10 +2,28 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace sgdph::lab {
+
+/// Mean and deviation (n - 1) of a figure over seeds.
+struct Statistic {
+  double mean = 0;
+  double deviation = 0;  ///< 0 for one value
+  size_t count = 0;
+};
+Statistic statistic(const std::vector<double>& values);
+void to_json(nlohmann::json& json, const Statistic& figure);
+
+/// The mean of the two in the middle of an even number; 0 of none.
+double median(std::vector<double> values);
+/// The median of those that are finite; not a number if none is.
+double median_known(const std::vector<double>& values);
+
+/// `count` of the numbers below `all`, evenly spread from the first to the last; all of them if there are no more.
+std::vector<size_t> evenly_spread(size_t all, size_t count);
 
 /// A figure, where it lies with 95 % confidence, and how many measurements stand behind it. Fewer than three give no
 /// interval: then `low` and `high` are the value.
@@ -18,8 +36,6 @@ struct Estimate {
   bool has_interval() const { return count >= 3; }
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Estimate, value, low, high, count)
-
-double median(std::vector<double> values);
 
 /// The median with the narrowest symmetric interval of order statistics that covers 95 %; smallest and largest value
 /// where even these cover less (fewer than six values).

@@ -7,20 +7,28 @@
 namespace sgdph::lab::svg {
 namespace {
 
-constexpr const char* kCommonStyle =
+constexpr const char* kReaderColours =
     "svg{--ink:#1f2328;--soft:#d8dee4;--paper:#ffffff}"
-    "@media(prefers-color-scheme:dark){svg{--ink:#e6edf3;--soft:#3d444d;--paper:#0d1117}}"
-    "text{fill:var(--ink);font:12px system-ui,sans-serif}.title{font-size:15px;font-weight:600}"
-    ".paper{fill:var(--paper)}.grid{stroke:var(--soft)}.axis{stroke:var(--ink)}";
+    "@media(prefers-color-scheme:dark){svg{--ink:#e6edf3;--soft:#3d444d;--paper:#0d1117}}";
+
+/// The classes that every picture has.
+std::string common_style(Colours colours) {
+  const bool fixed = colours == Colours::Print;
+  return fmt::format(
+      "{}text{{fill:{};font:12px sans-serif}}.title{{font-size:14px;font-weight:bold}}.paper{{fill:{}}}"
+      ".grid{{stroke:{}}}.axis{{stroke:{}}}",
+      fixed ? "" : kReaderColours, fixed ? "#1f2328" : "var(--ink)", fixed ? "#ffffff" : "var(--paper)",
+      fixed ? "#d8dee4" : "var(--soft)", fixed ? "#1f2328" : "var(--ink)");
+}
 
 }  // namespace
 
-std::string open(double width, double height, const std::string& title, const std::string& style) {
+std::string open(double width, double height, const std::string& title, const std::string& style, Colours colours) {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
       "role=\"img\">\n<title>{2}</title>\n<style>{3}{4}</style>\n"
       "<rect class=\"paper\" width=\"{0:.0f}\" height=\"{1:.0f}\"/>\n",
-      width, height, escape_html(title), kCommonStyle, style);
+      width, height, escape_html(title), common_style(colours), style);
 }
 
 std::string close() {

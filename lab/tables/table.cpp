@@ -9,62 +9,114 @@
 namespace sgdph::lab {
 namespace {
 
-std::vector<size_t> widths_of(const Table& table) {
-  std::vector<size_t> widths;
-  for (size_t i = 0; i < table.columns.size(); ++i) {
-    size_t width = table.columns[i].size();
-    for (const auto& row : table.rows) width = std::max(width, row[i].size());
-    widths.push_back(width);
+using Lines = std::vector<std::vector<std::string>>;
+
+/// The names of the columns, then the rows; of a cell what `shown` makes of it.
+template <class Shown>
+Lines lines_of(const Table& table, const Shown& shown) {
+  Lines lines(1);
+  for (const auto& column : table.columns) lines.front().push_back(shown(TableCell(column)));
+  for (const auto& row : table.rows) {
+    auto& line = lines.emplace_back();
+    for (const auto& cell : row) line.push_back(shown(cell));
   }
-  return widths;
+  return lines;
 }
 
-std::string padded(const std::vector<std::string>& cells, const std::vector<size_t>& widths, const char* between) {
-  std::string line;
-  for (size_t i = 0; i < cells.size(); ++i) {
-    if (i > 0) line += between;
-    line += i == 0 ? fmt::format("{:<{}}", cells[i], widths[i]) : fmt::format("{:>{}}", cells[i], widths[i]);
+std::string marked_with_star(const TableCell& cell) {
+  return cell.strong ? cell.text + " *" : cell.text;
+}
+
+std::string as_markdown(const TableCell& cell) {
+  const auto text = escape_markdown(cell.text);
+  return cell.strong ? "**" + text + "**" : text;
+}
+
+/// Every line padded to the same widths.
+template <class Column>
+std::vector<std::string> aligned(const Lines& lines, const char* between, const Column& is_left) {
+  std::vector<size_t> widths;
+  for (const auto& line : lines) {
+    widths.resize(std::max(widths.size(), line.size()));
+    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
   }
-  return line;
+  std::vector<std::string> all;
+  for (const auto& line : lines) {
+    auto& text = all.emplace_back();
+    for (size_t i = 0; i < line.size(); ++i) {
+      if (i > 0) text += between;
+      text += is_left(i) ? fmt::format("{:<{}}", line[i], widths[i]) : fmt::format("{:>{}}", line[i], widths[i]);
+    }
+  }
+  return all;
+}
+
+bool is_first(size_t column) {
+  return column == 0;
 }
 
 }  // namespace
 
+void Table::add_bars(const std::string& column, const std::vector<double>& values) {
+  const auto place = static_cast<size_t>(std::find(columns.begin(), columns.end(), column) - columns.begin());
+  const auto largest = values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+  for (size_t i = 0; i < values.size(); ++i) {
+    rows[i].at(place).bar = largest > 0 ? std::max(0., values[i] / largest) : 0;
+  }
+}
+
 std::string text_table(const Table& table) {
-  const auto widths = widths_of(table);
-  auto text = padded(table.columns, widths, "  ") + "\n";
-  text += std::string(text.size() - 1, '-') + "\n";
-  for (const auto& row : table.rows) text += padded(row, widths, "  ") + "\n";
+  auto lines = aligned(lines_of(table, marked_with_star), "  ", is_first);
+  lines.insert(lines.begin() + 1, std::string(lines.front().size(), '-'));
+  return fmt::format("{}\n", fmt::join(lines, "\n"));
+}
+
+std::string text_list(const Table& table) {
+  auto lines = lines_of(table, marked_with_star);
+  if (table.columns.empty()) lines.erase(lines.begin());
+  std::string text;
+  for (auto& line : aligned(lines, "  ", [](size_t) { return true; })) {
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
   return text;
 }
 
 std::string markdown_table(const Table& table) {
-  const auto widths = widths_of(table);
-  auto text = "| " + padded(table.columns, widths, " | ") + " |\n|";
-  for (size_t i = 0; i < widths.size(); ++i) text += i == 0 ? "---|" : "---:|";
+  const auto lines = aligned(lines_of(table, as_markdown), " | ", is_first);
+  auto text = fmt::format("| {} |\n|", lines.front());
+  for (size_t i = 0; i < table.columns.size(); ++i) text += is_first(i) ? "---|" : "---:|";
   text += "\n";
-  for (const auto& row : table.rows) text += "| " + padded(row, widths, " | ") + " |\n";
+  for (size_t i = 1; i < lines.size(); ++i) text += fmt::format("| {} |\n", lines[i]);
   return text;
 }
 
 std::string csv_table(const Table& table) {
   std::string text;
-  const auto add = [&](const std::vector<std::string>& cells) {
-    for (size_t i = 0; i < cells.size(); ++i) text += (i > 0 ? "," : "") + escape_csv(cells[i]);
-    text += "\n";
-  };
-  add(table.columns);
-  for (const auto& row : table.rows) add(row);
+  for (const auto& line : lines_of(table, [](const TableCell& cell) { return escape_csv(cell.text); })) {
+    text += fmt::format("{}\n", fmt::join(line, ","));
+  }
   return text;
 }
 
-const std::map<std::string, TableFormat>& table_formats() {
-  static const std::map<std::string, TableFormat> formats{
-      {"text", TableFormat::Text},
-      {"markdown", TableFormat::Markdown},
-      {"csv", TableFormat::Csv},
-      {"json", TableFormat::Json}};
-  return formats;
+std::string html_table(const Table& table, const std::string& caption, const std::string& kind) {
+  auto html = fmt::format(
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table class=\"{1}\"><caption>{0}"
+      "</caption>\n<thead><tr>",
+      escape_html(caption), kind);
+  for (const auto& column : table.columns) html += "<th scope=\"col\">" + escape_html(column) + "</th>";
+  html += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : table.rows) {
+    html += "<tr>";
+    for (const auto& cell : row) {
+      auto text = escape_html(cell.text);
+      if (cell.strong) text = fmt::format("<strong>{}</strong>", text);
+      if (cell.bar > 0) text = fmt::format(R"(<span class="bar" style="--part:{:.3f}">{}</span>)", cell.bar, text);
+      html += &cell == &row.front() ? "<th scope=\"row\">" + text + "</th>" : "<td>" + text + "</td>";
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>\n";
 }
 
 }  // namespace sgdph::lab

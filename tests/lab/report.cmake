@@ -1,3 +1,3 @@
-foreach(stem curves figure reference tables task)
+foreach(stem comparison curves figure reference tables)
   sgdph_lab_test(report ${stem} sgdph_lab_train)
 endforeach()

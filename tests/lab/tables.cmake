@@ -1,2 +1,3 @@
-sgdph_lab_test(tables ranking)
-sgdph_lab_test(tables statistics)
+foreach(stem document plot ranking statistics table text)
+  sgdph_lab_test(tables ${stem})
+endforeach()

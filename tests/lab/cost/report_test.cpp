@@ -64,22 +64,22 @@ TEST(CostRow, HoldsRatiosAndMemoryRelativeToSgdm) {
 }
 
 TEST(CostReport, ComesBackFromItsJson) {
-  const auto text = render(sample_report(), TableFormat::Json);
+  const auto text = present(sample_report()).as(TableFormat::Json);
   const auto again = nlohmann::json::parse(text).get<CostReport>();
-  EXPECT_EQ(render(again, TableFormat::Json), text);
+  EXPECT_EQ(present(again).as(TableFormat::Json), text);
   EXPECT_EQ(again.rows.size(), sample_report().rows.size());
 }
 
 TEST(CostReport, TablesHaveEveryWorkloadAndSayWhyFiguresAreMissing) {
-  const auto text = render(sample_report(), TableFormat::Text);
+  const auto text = present(sample_report()).as(TableFormat::Text);
   for (const auto* part : {"vgg11 (cifar form), batch 64", "1.40x", "1.30x (1.50x)", "ended by signal 9", "0.91"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
   EXPECT_EQ(text.find("bn1.bias"), std::string::npos);
-  EXPECT_NE(render(sample_report(), TableFormat::Markdown, true).find("| bn1.bias"), std::string::npos);
+  EXPECT_NE(present(sample_report(), true).as(TableFormat::Markdown).find("| bn1.bias"), std::string::npos);
   auto unknown = sample_report();
   unknown.resident_known = false;
-  EXPECT_NE(render(unknown, TableFormat::Text).find("RSS is not given"), std::string::npos);
+  EXPECT_NE(present(unknown).as(TableFormat::Text).find("RSS is not given"), std::string::npos);
 }
 
 TEST(CostPicture, IsWellFormedWithALineForEachEngineAndNetwork) {

@@ -89,63 +89,63 @@ TEST(BlockFigures, SurviveZeroBlocksDeadChannelsAndValuesThatAreNotFinite) {
 }
 
 TEST(Verdict, SaysWhatTheFiguresShowAndNoMore) {
-  EXPECT_NE(to_text(report_of({coupled()}).verdict).find("does not hold: 1 of 1"), std::string::npos);
+  EXPECT_NE(report_of({coupled()}).verdict.text.find("does not hold: 1 of 1"), std::string::npos);
   const auto diagonal = block_of("bn2.weight", torch::tensor({{2., 0.01}, {0.01, 3.}}));
-  const auto holds = to_text(report_of({diagonal}).verdict);
+  const auto holds = report_of({diagonal}).verdict.text;
   EXPECT_NE(holds.find("holds here to 0.0039"), std::string::npos) << holds;
   EXPECT_EQ(holds.find("does not hold"), std::string::npos) << holds;
-  EXPECT_NE(to_text(report_of({diagonal, coupled()}).verdict).find("1 of 2"), std::string::npos);
+  EXPECT_NE(report_of({diagonal, coupled()}).verdict.text.find("1 of 2"), std::string::npos);
   auto invariant = block_of("fc.bias", torch::tensor({{1., -1.}, {-1., 1.}}));
   invariant.shift_invariant = true;
   const auto neither = report_of({invariant, block_of("one", torch::ones({1, 1}))}).verdict;
   EXPECT_EQ(neither.blocks, 0);
-  EXPECT_NE(to_text(neither).find("No block here can tell"), std::string::npos);
-  EXPECT_NE(to_text(neither).find("first-order: fc.bias."), std::string::npos);
+  EXPECT_NE(neither.text.find("No block here can tell"), std::string::npos);
+  EXPECT_NE(neither.text.find("first-order: fc.bias."), std::string::npos);
 }
 
 TEST(Verdict, OfSomeRowsSaysThatItIsOfTheseRows) {
   const auto rows = coupled().rows.index_select(0, torch::tensor({0, 2}));
   const auto part = block_of("bn1.weight", rows, {0, 2});
-  const auto text = to_text(report_of({part}).verdict);
+  const auto text = report_of({part}).verdict.text;
   EXPECT_NE(text.find("the Frobenius norm of its diagonal, of the rows measured."), std::string::npos) << text;
   EXPECT_NE(text.find("of a block's measured channels"), std::string::npos) << text;
   const auto diagonal = block_of("bn2.weight", torch::tensor({{2., 0.01, 0.}}), {0});
-  const auto holds = to_text(report_of({diagonal, block_of("bn3.weight", torch::eye(2))}).verdict);
+  const auto holds = report_of({diagonal, block_of("bn3.weight", torch::eye(2))}).verdict.text;
   EXPECT_NE(holds.find("of the rows measured of 2 blocks."), std::string::npos) << holds;
-  EXPECT_EQ(to_text(report_of({coupled()}).verdict).find("measured"), std::string::npos);
+  EXPECT_EQ(report_of({coupled()}).verdict.text.find("measured"), std::string::npos);
 }
 
 TEST(InspectReport, ARemarkNamesShiftInvarianceAndTheRowsMeasured) {
   auto part = block_of("fc.bias", torch::tensor({{1., -1.}}), {0});
   part.shift_invariant = true;
-  EXPECT_NE(render(report_of({part}), TableFormat::Text).find("shift-invariant, 1 rows"), std::string::npos);
+  EXPECT_NE(present(report_of({part})).as(TableFormat::Text).find("shift-invariant, 1 rows"), std::string::npos);
   auto whole = block_of("fc.bias", torch::tensor({{1., -1.}, {-1., 1.}}));
   whole.shift_invariant = true;
-  EXPECT_EQ(render(report_of({whole}), TableFormat::Text).find("shift-invariant,"), std::string::npos);
+  EXPECT_EQ(present(report_of({whole})).as(TableFormat::Text).find("shift-invariant,"), std::string::npos);
 }
 
 TEST(InspectReport, IsWrittenInEveryFormat) {
   const auto report = report_of({coupled(), block_of("zero", torch::zeros({2, 2}))});
   for (const auto format : {TableFormat::Text, TableFormat::Markdown}) {
-    const auto text = render(report, format);
+    const auto text = present(report).as(format);
     for (const auto* part : {"bn1.weight", "0.83", "67 %", "does not hold", "rademacher"}) {
       EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
     }
     EXPECT_EQ(text.find("nan"), std::string::npos);
   }
-  const auto json = nlohmann::json::parse(render(report, TableFormat::Json));
+  const auto json = nlohmann::json::parse(present(report).as(TableFormat::Json));
   EXPECT_DOUBLE_EQ(json["rows"][0]["diagonal"][2], 6);
   EXPECT_TRUE(json["rows"][1]["off_diagonal"].is_null());
   EXPECT_EQ(json["verdict"]["not_diagonal"], 1);
-  EXPECT_EQ(json["verdict"]["text"], to_text(report.verdict));
-  std::istringstream csv(render(report, TableFormat::Csv));
+  EXPECT_EQ(json["verdict"]["text"], report.verdict.text);
+  std::istringstream csv(present(report).as(TableFormat::Csv));
   std::vector<int64_t> commas;
   for (std::string line; std::getline(csv, line);) commas.push_back(std::count(line.begin(), line.end(), ','));
   EXPECT_EQ(commas, (std::vector<int64_t>(3, commas.front())));
 }
 
 TEST(InspectReport, OfNothingIsStillWritten) {
-  for (const auto& [name, format] : table_formats()) EXPECT_FALSE(render({}, format).empty()) << name;
+  for (const auto& [name, format] : table_formats()) EXPECT_FALSE(present(InspectReport()).as(format).empty()) << name;
 }
 
 TEST(BlockPicture, IsWellFormedAndHasSignsScaleAndBothStrips) {

@@ -23,8 +23,8 @@ TEST(CurveFigure, HasALineForEachSeriesAndABandWhereThereAreSeeds) {
   write_run(folder / "b", "sgdm", 2, 71);
   write_run(folder / "c", "adam", 1, 60);
   auto found = collect({folder.path()});
-  const auto tasks = make_tasks(found);
-  const auto svg = curve_figure(tasks[0], 0);
+  const auto comparisons = make_comparisons(found);
+  const auto svg = curve_figure(comparisons[0], 0);
   EXPECT_EQ(count_of(svg, "<polyline"), 2U);
   EXPECT_EQ(count_of(svg, "<polygon"), 1U);
   EXPECT_TRUE(contains(svg, "Test accuracy: cifar10, resnet8, 4 epochs"));
@@ -33,9 +33,10 @@ TEST(CurveFigure, HasALineForEachSeriesAndABandWhereThereAreSeeds) {
 }
 
 TEST(CurveFigure, ALongTitleGoesOnInTheNextLine) {
-  Task task;
-  task.title = "Learning rates: does the ranking hang on the paper's? Seven optimizers at three rates - resnet18, x0.3";
-  const auto svg = curve_figure(task, 0);
+  Comparison comparison;
+  comparison.title =
+      "Learning rates: does the ranking hang on the paper's? Seven optimizers at three rates - resnet18, x0.3";
+  const auto svg = curve_figure(comparison, 0);
   EXPECT_EQ(count_of(svg, "class=\"title\""), 2U);
   EXPECT_TRUE(contains(svg, "Learning rates: does the ranking hang on the paper"));
   EXPECT_TRUE(contains(svg, "resnet18, x0.3</text>"));
@@ -53,9 +54,9 @@ TEST(CurveFigure, SurvivesOneEpochNoEpochAndFiguresOutOfTheOrdinary) {
   write_run(folder / "low", "adamw", 2, -1e300, 1);
   write_run(folder / "flat", "apollo", 1, 0, 1);
   auto found = collect({folder.path()});
-  const auto tasks = make_tasks(found);
+  const auto comparisons = make_comparisons(found);
   for (size_t metric = 0; metric < kMetrics.size(); ++metric) {
-    const auto svg = curve_figure(tasks[0], metric);
+    const auto svg = curve_figure(comparisons[0], metric);
     EXPECT_FALSE(contains(svg, "nan")) << svg;
     EXPECT_FALSE(contains(svg, "inf")) << svg;
     EXPECT_LT(svg.size(), 20000U);
@@ -66,7 +67,7 @@ TEST(CurveFigure, ALossOfManyDecadesHasALogarithmicAxis) {
   const TempFolder folder;
   write_run(folder / "a", "sgdm", 1, 70, 50);
   auto found = collect({folder.path()});
-  const auto svg = curve_figure(make_tasks(found)[0], 1);
+  const auto svg = curve_figure(make_comparisons(found)[0], 1);
   EXPECT_TRUE(contains(svg, ">0.01</text>")) << svg;
   EXPECT_TRUE(contains(svg, ">0.02</text>"));
 }

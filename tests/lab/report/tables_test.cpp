@@ -17,7 +17,7 @@ std::vector<std::string> texts_of(const std::vector<TableCell>& row) {
   return texts;
 }
 
-std::vector<std::string> first_column(const ReportTable& table) {
+std::vector<std::string> first_column(const Table& table) {
   std::vector<std::string> texts;
   for (const auto& row : table.rows) texts.push_back(row.front().text);
   return texts;
@@ -34,11 +34,11 @@ TEST(SettingsTables, LeaveOutWhereAndHowARunWasMade) {
   write_run(folder / "a", "sgdm", 1, 70, 4, settings(0.1, "/home/a/data", 1, false));
   write_run(folder / "b", "adam", 1, 71, 4, settings(0.01, "/home/b/data", 2, true));
   auto found = collect({folder.path()});
-  const auto tasks = make_tasks(found);
-  ASSERT_EQ(tasks.size(), 1U);
-  EXPECT_EQ(first_column(differing_settings(tasks[0])), (std::vector<std::string>{"lr"}));
+  const auto comparisons = make_comparisons(found);
+  ASSERT_EQ(comparisons.size(), 1U);
+  EXPECT_EQ(first_column(differing_settings(comparisons[0])), (std::vector<std::string>{"lr"}));
   EXPECT_EQ(
-      first_column(shared_settings(tasks[0])),
+      first_column(shared_settings(comparisons[0])),
       (std::vector<std::string>{"dataset", "epochs", "future_setting", "model", "width"}));
 }
 

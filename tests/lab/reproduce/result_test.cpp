@@ -76,17 +76,17 @@ TEST_F(ResultTest, SetsOursBesideThePapers) {
   EXPECT_EQ(found.groups[0].best, "SGD-PH");
   EXPECT_EQ(found.groups[1].agreement.pairs, 0U);
   EXPECT_TRUE(found.notes.empty());
-  const auto text = render(found, TableFormat::Text);
+  const auto text = present(found).as(TableFormat::Text);
   for (const auto* part :
        {"51.00 +- 1.41", "70.00 +- 0.50", "-19.00", "1 of 3 pairs swapped", "SGD-PH is best in both", "Table 9", "none",
         "not run", "60.50 +- 0.71 *"}) {
     EXPECT_TRUE(contains(text, part)) << part << "\n" << text;
   }
-  EXPECT_TRUE(contains(render(found, TableFormat::Markdown), "**60.50 +- 0.71**"));
-  const auto csv = render(found, TableFormat::Csv);
+  EXPECT_TRUE(contains(present(found).as(TableFormat::Markdown), "**60.50 +- 0.71**"));
+  const auto csv = present(found).as(TableFormat::Csv);
   EXPECT_TRUE(contains(csv, "resnet8,sgdm,51,1.41421356")) << csv;
   EXPECT_TRUE(contains(csv, ",2,0,2,70,0.5,-19,3,2,Table 9,4,")) << csv;
-  const auto json = nlohmann::json::parse(render(found, TableFormat::Json));
+  const auto json = nlohmann::json::parse(present(found).as(TableFormat::Json));
   EXPECT_EQ(json["cells"][0]["difference"], -19);
   EXPECT_EQ(json["cells"][4]["paper"]["value"], nullptr);
   EXPECT_EQ(json["groups"][0]["swapped"], 1);
@@ -103,7 +103,7 @@ TEST_F(ResultTest, WhatIsNotFinishedIsLeftOutAndSaid) {
   EXPECT_EQ(found.cells[1].ours.count, 0U);
   EXPECT_EQ(found.cells[1].diverged, 1U);
   EXPECT_EQ(found.cells[1].rank, 0U);
-  EXPECT_TRUE(contains(render(found, TableFormat::Text), "diverged"));
+  EXPECT_TRUE(contains(present(found).as(TableFormat::Text), "diverged"));
 }
 
 TEST_F(ResultTest, RanksAreOverTheRowsThatBothHave) {
@@ -117,7 +117,7 @@ TEST_F(ResultTest, RanksAreOverTheRowsThatBothHave) {
   EXPECT_EQ(found.cells[3].rank, 1U);
   EXPECT_EQ(found.cells[5].rank, 2U);
   EXPECT_EQ(found.cells[5].paper_rank, 1U);
-  const auto text = render(found, TableFormat::Text);
+  const auto text = present(found).as(TableFormat::Text);
   EXPECT_TRUE(contains(text, "best is SGDM, in the paper SGD-PH; 2 of 3 ranked")) << text;
   EXPECT_TRUE(contains(text, "1 of 3 ranked, 1 diverged")) << text;
 }
@@ -155,14 +155,14 @@ TEST_F(ResultTest, WithoutFiguresOfThePaperItsColumnsAreNotThere) {
   experiment_.paper.clear();
   write(0, 1, 50);
   write(2, 1, 60);
-  const auto text = render(result(), TableFormat::Text);
+  const auto text = present(result()).as(TableFormat::Text);
   EXPECT_FALSE(contains(text, "paper")) << text;
   EXPECT_TRUE(contains(text, "best is SGD-PH; 2 of 3 ranked")) << text;
 }
 
 TEST_F(ResultTest, WhereTheDataLiesIsNotSaid) {
   selection_.data_paths = {{"fashion-mnist", "/some/where"}};
-  EXPECT_FALSE(contains(render(result(), TableFormat::Json), "/some/where"));
+  EXPECT_FALSE(contains(present(result()).as(TableFormat::Json), "/some/where"));
 }
 
 TEST_F(ResultTest, RecordsOfAnotherVersionCountAndDamagedOnesAreNamed) {

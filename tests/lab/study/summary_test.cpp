@@ -2,7 +2,6 @@
 #include "base/error.h"
 #include "base/process.h"
 #include "support/checks.h"
-#include "tables/table.h"
 #include "train/run_log.h"
 
 #include <gtest/gtest.h>
@@ -28,14 +27,6 @@ PlannedRun write_run(
   return run;
 }
 
-TEST(Statistic, DeviationIsThatOfASample) {
-  const auto figure = statistic({1, 2, 4});
-  EXPECT_DOUBLE_EQ(figure.mean, 7. / 3);
-  EXPECT_NEAR(figure.deviation, 1.5275252316519468, 1e-15);
-  EXPECT_EQ(statistic({5}).deviation, 0);
-  EXPECT_EQ(statistic({}).count, 0U);
-}
-
 TEST(Summary, ComparesFinishedRunsWithSgdmAndMarksTheBest) {
   const TempFolder folder;
   const std::vector<PlannedRun> plan{
@@ -56,7 +47,7 @@ TEST(Summary, ComparesFinishedRunsWithSgdmAndMarksTheBest) {
   EXPECT_EQ(rows[2].top1.count, 0U);
   EXPECT_EQ(rows[2].diverged, 1U);
   EXPECT_FALSE(rows[2].relative_seconds);
-  const auto text = render(rows, TableFormat::Text);
+  const auto text = present(rows).as(TableFormat::Text);
   EXPECT_NE(text.find("73.00 +- 1.41 *"), std::string::npos) << text;
   EXPECT_NE(text.find("1/2, 1 diverged"), std::string::npos) << text;
 }
@@ -75,10 +66,6 @@ TEST(Summary, ARecordOfAnotherKindIsNamed) {
   const TempFolder folder;
   RunLog(folder.path() / "log.jsonl").start({{{"kind", "other"}}});
   EXPECT_NE(error_of([&] { read_run_record(folder.path()); }).find("log.jsonl"), std::string::npos);
-}
-
-TEST(Table, CellsAreQuotedInCsvWhereNecessary) {
-  EXPECT_EQ(csv_table({{"a", "b"}, {{"1,5", "say \"x\""}}}), "a,b\n\"1,5\",\"say \"\"x\"\"\"\n");
 }
 
 TEST(Process, GivesLinesErrorsAndExitCode) {

@@ -2,11 +2,34 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 #include <set>
 
 namespace sgdph::lab {
 namespace {
+
+TEST(Statistic, DeviationIsThatOfASample) {
+  const auto figure = statistic({1, 2, 4});
+  EXPECT_DOUBLE_EQ(figure.mean, 7. / 3);
+  EXPECT_NEAR(figure.deviation, 1.5275252316519468, 1e-15);
+  EXPECT_EQ(statistic({5}).deviation, 0);
+  EXPECT_EQ(statistic({}).count, 0U);
+}
+
+TEST(Statistic, TheMedianPassesOverWhatIsNotFinite) {
+  EXPECT_DOUBLE_EQ(median_known({NAN, 4, 1, INFINITY, 2, 3}), 2.5);
+  EXPECT_TRUE(std::isnan(median_known({NAN})));
+}
+
+TEST(EvenlySpread, GoesFromTheFirstToTheLast) {
+  EXPECT_EQ(evenly_spread(10, 4), (std::vector<size_t>{0, 3, 6, 9}));
+  EXPECT_EQ(evenly_spread(5, 3), (std::vector<size_t>{0, 2, 4}));
+  EXPECT_EQ(evenly_spread(3, 7), (std::vector<size_t>{0, 1, 2}));
+  EXPECT_EQ(evenly_spread(9, 1), (std::vector<size_t>{0}));
+  EXPECT_TRUE(evenly_spread(9, 0).empty());
+  EXPECT_TRUE(evenly_spread(0, 3).empty());
+}
 
 TEST(Median, IsTheMiddleOrTheMeanOfTheTwoMiddleOnes) {
   EXPECT_EQ(median({3, 1, 2}), 2);

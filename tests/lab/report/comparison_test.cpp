@@ -1,4 +1,4 @@
-#include "report/task.h"
+#include "report/comparison.h"
 #include "base/files.h"
 #include "report/figure.h"
 #include "report/notes.h"
@@ -16,13 +16,13 @@ using test::contains;
 using test::TempFolder;
 using test::write_run;
 
-std::vector<std::string> labels_of(const Task& task) {
+std::vector<std::string> labels_of(const Comparison& task) {
   std::vector<std::string> labels;
   for (const auto& series : task.series) labels.push_back(series.label);
   return labels;
 }
 
-TEST(Tasks, SeriesAreNamedByWhatDiffersAndSeedsAndWorkersDoNot) {
+TEST(Comparisons, SeriesAreNamedByWhatDiffersAndSeedsAndWorkersDoNot) {
   const TempFolder folder;
   write_run(folder / "a", "sgd-ph", 1, 70, 4, {{"lr", 0.1}, {"probe", "ones"}, {"workers", 1}});
   write_run(folder / "b", "sgd-ph", 2, 71, 4, {{"lr", 0.1}, {"probe", "ones"}, {"workers", 2}});
@@ -30,30 +30,30 @@ TEST(Tasks, SeriesAreNamedByWhatDiffersAndSeedsAndWorkersDoNot) {
   write_run(folder / "d", "sgdm", 1, 60, 4, {{"lr", 0.5}});
   write_run(folder / "e", "sgdm", 1, 50, 4, {{"model", "vgg11"}});
   auto found = collect({folder.path()});
-  const auto tasks = make_tasks(found);
-  ASSERT_EQ(tasks.size(), 2U);
-  EXPECT_EQ(labels_of(tasks[0]), (std::vector<std::string>{"SGDM", "SGD-PH, lr 0.01", "SGD-PH, lr 0.1"}));
-  EXPECT_EQ(tasks[0].series[2].runs.size(), 2U);
-  EXPECT_DOUBLE_EQ(tasks[0].series[2].summary.top1.mean, 70.5);
-  EXPECT_EQ(tasks[1].title, "cifar10, vgg11, 4 epochs");
-  EXPECT_EQ(tasks[1].slug, "cifar10-vgg11-4-epochs");
-  EXPECT_EQ(tasks[0].series[0].style.colour, tasks[1].series[0].style.colour);
-  EXPECT_NE(tasks[0].series[1].style.colour, tasks[0].series[2].style.colour);
+  const auto comparisons = make_comparisons(found);
+  ASSERT_EQ(comparisons.size(), 2U);
+  EXPECT_EQ(labels_of(comparisons[0]), (std::vector<std::string>{"SGDM", "SGD-PH, lr 0.01", "SGD-PH, lr 0.1"}));
+  EXPECT_EQ(comparisons[0].series[2].runs.size(), 2U);
+  EXPECT_DOUBLE_EQ(comparisons[0].series[2].summary.top1.mean, 70.5);
+  EXPECT_EQ(comparisons[1].title, "cifar10, vgg11, 4 epochs");
+  EXPECT_EQ(comparisons[1].slug, "cifar10-vgg11-4-epochs");
+  EXPECT_EQ(comparisons[0].series[0].style.colour, comparisons[1].series[0].style.colour);
+  EXPECT_NE(comparisons[0].series[1].style.colour, comparisons[0].series[2].style.colour);
 }
 
-TEST(Tasks, OfManySeriesWhatMostShareIsNotSaid) {
+TEST(Comparisons, OfManySeriesWhatMostShareIsNotSaid) {
   const TempFolder folder;
   write_run(folder / "a", "sgd-ph", 1, 70, 4, {{"lr", 0.1}, {"probe", "ones"}});
   write_run(folder / "b", "sgd-ph", 1, 71, 4, {{"lr", 0.1}, {"probe", "hadamard"}});
   write_run(folder / "c", "sgd-ph", 1, 72, 4, {{"lr", 0.01}, {"probe", "ones"}, {"clip", 1}});
   auto found = collect({folder.path()});
-  const auto tasks = make_tasks(found);
+  const auto comparisons = make_comparisons(found);
   EXPECT_EQ(
-      labels_of(tasks.at(0)),
+      labels_of(comparisons.at(0)),
       (std::vector<std::string>{"SGD-PH, clip 1, lr 0.01", "SGD-PH, probe hadamard", "SGD-PH"}));
 }
 
-TEST(Tasks, OfAnExperimentAreItsTablesAndOtherRunsComeAfter) {
+TEST(Comparisons, OfAnExperimentAreItsTablesAndOtherRunsComeAfter) {
   const TempFolder folder;
   write_run(folder / "a", "sgd-ph", 1, 70);
   write_run(folder / "b", "sgd-ph", 2, 72);
@@ -82,26 +82,26 @@ TEST(Tasks, OfAnExperimentAreItsTablesAndOtherRunsComeAfter) {
   write_file_atomically(folder / "mine.json", {experiment.dump()});
   write_file_atomically(folder / "other.json", {"[1, 2]"});
   auto found = collect({folder.path()});
-  const auto tasks = make_tasks(found);
-  ASSERT_EQ(tasks.size(), 2U);  // the second table has no run
-  EXPECT_EQ(tasks[0].title, "Mine - first");
-  EXPECT_EQ(tasks[0].note, "Table 9, desk scale. Reductions: epochs 8 -> 4. Small. Notes: one run.");
-  EXPECT_EQ(labels_of(tasks[0]), (std::vector<std::string>{"<Rival>", "Ours", "To be run"}));
-  EXPECT_EQ(tasks[0].series[1].runs.size(), 2U);
-  EXPECT_DOUBLE_EQ(tasks[0].series[1].reference.value().value, 77.5);
-  EXPECT_FALSE(tasks[0].series[0].reference);
-  EXPECT_EQ(tasks[1].title, "cifar10, resnet8, 4 epochs");
-  ASSERT_EQ(tasks[1].series.size(), 1U);
-  EXPECT_EQ(tasks[1].series[0].runs.front()->seed, 2);
+  const auto comparisons = make_comparisons(found);
+  ASSERT_EQ(comparisons.size(), 2U);  // the second table has no run
+  EXPECT_EQ(comparisons[0].title, "Mine - first");
+  EXPECT_EQ(comparisons[0].note, "Table 9, desk scale. Reductions: epochs 8 -> 4. Small. Notes: one run.");
+  EXPECT_EQ(labels_of(comparisons[0]), (std::vector<std::string>{"<Rival>", "Ours", "To be run"}));
+  EXPECT_EQ(comparisons[0].series[1].runs.size(), 2U);
+  EXPECT_DOUBLE_EQ(comparisons[0].series[1].reference.value().value, 77.5);
+  EXPECT_FALSE(comparisons[0].series[0].reference);
+  EXPECT_EQ(comparisons[1].title, "cifar10, resnet8, 4 epochs");
+  ASSERT_EQ(comparisons[1].series.size(), 1U);
+  EXPECT_EQ(comparisons[1].series[0].runs.front()->seed, 2);
   // What is still to be run has a row, and no curve; what should be there and is not is said.
-  const auto results = result_table(tasks[0]);
+  const auto results = result_table(comparisons[0]);
   EXPECT_EQ(results.rows[1].back().text, "2/3");
   EXPECT_EQ(results.rows[2].back().text, "0/3");
   EXPECT_EQ(results.rows[2][1].text, "-");
   EXPECT_EQ(results.rows[2][2].text, "77.50");
-  EXPECT_EQ(differing_settings(tasks[0]).columns.size(), 3U);
-  EXPECT_FALSE(contains(page_data(tasks), "To be run"));
-  EXPECT_FALSE(contains(curve_figure(tasks[0], 0), "To be run"));
+  EXPECT_EQ(differing_settings(comparisons[0]).columns.size(), 3U);
+  EXPECT_FALSE(contains(page_data(comparisons), "To be run"));
+  EXPECT_FALSE(contains(curve_figure(comparisons[0], 0), "To be run"));
   EXPECT_EQ(
       found.notices, (std::vector<std::string>{
                          "Missing: 1 of the 4 runs of: Mine - first", "Missing: 1 of the 1 runs of: Mine - second"}));
@@ -142,28 +142,28 @@ TEST(Notes, TakeNothingFromOutsideAndRunNothing) {
   EXPECT_EQ(notes_html("[a](javascript:b)"), "<p><a href=\"\">a</a></p>\n");
 }
 
-TEST(Tasks, AFolderGivenTwiceAndASeedRunTwiceCountOnce) {
+TEST(Comparisons, AFolderGivenTwiceAndASeedRunTwiceCountOnce) {
   const TempFolder folder;
   write_run(folder / "a", "sgdm", 1, 70);
   write_run(folder / "b", "sgdm", 1, 70);
   auto found = collect({folder.path(), folder / "a"});
   EXPECT_EQ(found.runs.size(), 2U);
-  const auto tasks = make_tasks(found);
-  EXPECT_EQ(tasks[0].series[0].runs.size(), 1U);
+  const auto comparisons = make_comparisons(found);
+  EXPECT_EQ(comparisons[0].series[0].runs.size(), 1U);
   ASSERT_EQ(found.notices.size(), 1U);
   EXPECT_TRUE(contains(found.notices[0], "same settings and seed")) << found.notices[0];
 }
 
-TEST(Tasks, OfRunsOfTheSameSeedTheOneThatGotFurthestIsTaken) {
+TEST(Comparisons, OfRunsOfTheSameSeedTheOneThatGotFurthestIsTaken) {
   const TempFolder folder;
   write_run(folder / "a", "sgdm", 1, 10, 4);
   auto log = read_file(folder / "a" / "log.jsonl");
   write_file_atomically(folder / "a" / "log.jsonl", {log.substr(0, log.rfind('\n', log.size() - 2) + 1)});  // no end
   write_run(folder / "b", "sgdm", 1, 70, 4);
   auto found = collect({folder.path()});
-  const auto tasks = make_tasks(found);
-  ASSERT_EQ(tasks.at(0).series.at(0).runs.size(), 1U);
-  EXPECT_DOUBLE_EQ(tasks[0].series[0].summary.top1.mean, 70);
+  const auto comparisons = make_comparisons(found);
+  ASSERT_EQ(comparisons.at(0).series.at(0).runs.size(), 1U);
+  EXPECT_DOUBLE_EQ(comparisons[0].series[0].summary.top1.mean, 70);
   ASSERT_EQ(found.notices.size(), 1U);
   EXPECT_TRUE(contains(found.notices[0], "/a has the same settings and seed as ")) << found.notices[0];
 }
@@ -190,15 +190,15 @@ TEST(Collection, SomebodysOwnJsonIsPassedOverAndACutRecordIsNot) {
   EXPECT_TRUE(contains(found.notices[1], "mine.json: not JSON, or cut off")) << found.notices[1];
 }
 
-TEST(Tasks, WithTheSameNameAndOtherSettingsSayMore) {
+TEST(Comparisons, WithTheSameNameAndOtherSettingsSayMore) {
   const TempFolder folder;
   write_run(folder / "a", "sgdm", 1, 70, 4, {{"form", "cifar"}});
   write_run(folder / "b", "sgdm", 1, 70, 4, {{"form", "imagenet"}});
   auto found = collect({folder.path()});
-  const auto tasks = make_tasks(found);
-  ASSERT_EQ(tasks.size(), 2U);
-  EXPECT_NE(tasks[0].title, tasks[1].title);
-  EXPECT_NE(tasks[0].slug, tasks[1].slug);
+  const auto comparisons = make_comparisons(found);
+  ASSERT_EQ(comparisons.size(), 2U);
+  EXPECT_NE(comparisons[0].title, comparisons[1].title);
+  EXPECT_NE(comparisons[0].slug, comparisons[1].slug);
 }
 
 TEST(PageData, IsJsonThatCannotEndItsElement) {
@@ -206,7 +206,7 @@ TEST(PageData, IsJsonThatCannotEndItsElement) {
   write_run(folder / "a", "sgdm", 1, 70, 4, {{"rule", "</script><!--&"}});
   write_run(folder / "b", "sgdm", 1, 70, 4, {{"rule", "x"}});
   auto found = collect({folder.path()});
-  const auto text = page_data(make_tasks(found));
+  const auto text = page_data(make_comparisons(found));
   EXPECT_EQ(text.find_first_of("<>&"), std::string::npos);
   const auto json = nlohmann::json::parse(text);
   EXPECT_EQ(json["tasks"][0]["series"][0]["label"], "SGDM, rule </script><!--&");
@@ -217,9 +217,9 @@ TEST(PageData, StaysSmallHoweverManyEpochs) {
   const TempFolder folder;
   for (int i = 0; i < 3; ++i) write_run(folder / std::to_string(i), "sgdm", 1, 70, 2000, {{"lr", 0.1 * (i + 1)}});
   auto found = collect({folder.path()});
-  const auto tasks = make_tasks(found);
-  EXPECT_LE(tasks[0].series[0].curves.epochs.size(), 500U);
-  EXPECT_LT(page_data(tasks).size(), 200000U);
+  const auto comparisons = make_comparisons(found);
+  EXPECT_LE(comparisons[0].series[0].curves.epochs.size(), 500U);
+  EXPECT_LT(page_data(comparisons).size(), 200000U);
 }
 
 }  // namespace

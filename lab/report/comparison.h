@@ -9,14 +9,9 @@
 #include "report/collect.h"
 #include "report/curves.h"
 #include "study/summary.h"
+#include "tables/plot.h"
 
 namespace sgdph::lab {
-
-/// How a series is drawn, alike on page and pictures.
-struct SeriesStyle {
-  std::string colour;
-  std::vector<int> dashes;  ///< lengths of line and gap; none: a full line
-};
 
 /// Runs that differ by their seeds, and by what leaves the result alone.
 struct Series {  // NOLINT(bugprone-exception-escape): the library's json moves without throwing
@@ -24,15 +19,15 @@ struct Series {  // NOLINT(bugprone-exception-escape): the library's json moves 
   std::string label;                  ///< the optimizer, and the settings in which its series differ
   std::vector<const FoundRun*> runs;  ///< none: a row of an experiment that is still to be run
   size_t planned = 0;
-  nlohmann::json settings;  ///< without the task's, the seed and what leaves the result alone
-  SeriesStyle style;
+  nlohmann::json settings;  ///< without the comparison's, the seed and what leaves the result alone
+  LineStyle style;
   SummaryRow summary;
   Curves curves;
   std::optional<ReferenceFigure> reference;
 };
 
 /// Runs that are compared: those of a table of an experiment, or of the same data, network and number of epochs.
-struct Task {  // NOLINT(bugprone-exception-escape): as above
+struct Comparison {  // NOLINT(bugprone-exception-escape): as above
   std::string title;
   std::string note;         ///< what an experiment says of itself
   std::string slug;         ///< the title in names of files
@@ -43,9 +38,9 @@ struct Task {  // NOLINT(bugprone-exception-escape): as above
   std::string ranking() const;
 };
 
-/// The runs in tasks and series, which point into the collection: experiments as they are laid out, then the runs that
-/// are in none. Of runs with the same settings and seed, which would pass for several measurements, the one that got
-/// furthest is taken and a notice names the others.
-std::vector<Task> make_tasks(Collection& collection);
+/// The runs in comparisons and series, which point into the collection: experiments as they are laid out, then the runs
+/// that are in none. Of runs with the same settings and seed, which would pass for several measurements, the one that
+/// got furthest is taken and a notice names the others.
+std::vector<Comparison> make_comparisons(Collection& collection);
 
 }  // namespace sgdph::lab
