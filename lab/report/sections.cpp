@@ -43,8 +43,8 @@ Document results_of(const Comparison& comparison) {
 
 Document details_of(const Comparison& comparison) {
   Document settings;
-  settings.table("Settings that differ: " + comparison.title, differing_settings(comparison), "settings");
-  settings.table("Settings that all share: " + comparison.title, shared_settings(comparison), "settings shared");
+  settings.table("Settings that differ", differing_settings(comparison), "settings");
+  settings.table("Settings that all share", shared_settings(comparison), "settings shared");
   Document runs;
   runs.untitled_table("Runs: " + comparison.title, run_table(comparison), "runs");
   return Document().folded("Settings", settings).folded("Runs: result, machine, versions", runs);

@@ -49,12 +49,15 @@ double tick_step(double range) {
 std::vector<double> ticks_of_decades(double low, double high) {
   std::vector<double> ticks;
   const auto decades = std::log10(high / low);
+  const auto factors = decades < 1.5 ? std::vector<double>{1, 1.5, 2, 3, 5, 7}
+                       : decades < 3 ? std::vector<double>{1, 2, 5}
+                                     : std::vector<double>{1};
   const auto stride = std::max(1, static_cast<int>(decades / kTicks));
   const auto last = static_cast<int>(std::floor(std::log10(high)));
   for (auto power = static_cast<int>(std::floor(std::log10(low))); power <= last; power += stride) {
-    for (const auto factor : {1., 2., 5.}) {
+    for (const auto factor : factors) {
       const auto tick = factor * std::pow(10, power);
-      if (tick >= low && tick <= high && (factor == 1 || decades < 3)) ticks.push_back(tick);
+      if (tick >= low && tick <= high) ticks.push_back(tick);
     }
   }
   return ticks;

@@ -29,6 +29,8 @@ TEST(PlotAxis, PutsValuesInTheirPlacesAndThoseBeyondAtItsEnds) {
 TEST(PlotAxis, TicksStandAtRoundValues) {
   EXPECT_EQ(axis_of(0, 10).ticks(), (std::vector<double>{0, 2, 4, 6, 8, 10}));
   EXPECT_EQ(axis_of(0.5, 50, true).ticks(), (std::vector<double>{0.5, 1, 2, 5, 10, 20, 50}));
+  EXPECT_EQ(axis_of(0.9, 10, true).ticks(), (std::vector<double>{1, 1.5, 2, 3, 5, 7, 10}));
+  EXPECT_EQ(axis_of(1, 1e4, true).ticks(), (std::vector<double>{1, 10, 100, 1000, 1e4}));
   // Less than a decade has no powers of ten to stand at.
   EXPECT_EQ(axis_of(0.95, 4.2, true).ticks(), (std::vector<double>{1, 2, 3, 4}));
   EXPECT_GE(axis_of(0.95, 1.3, true).ticks().size(), 3U);
