@@ -1,6 +1,6 @@
 # The front door: thin, over CMake presets and scripts. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-page test-asan fuzz bench results docs format lint install clean
+.PHONY: help demo test test-slow test-all test-page test-asan fuzz bench results docs format lint install clean
 
 BUILD := cmake --build --preset
 PREFIX ?= /usr/local
@@ -17,17 +17,25 @@ demo:  ## compare SGD-PH with its six rivals on Fashion-MNIST, in minutes
 	@printf 'The same with curves, to open in a browser: '
 	@build/release/cli/sgdph report runs/demo --title 'Seven optimizers on Fashion-MNIST'
 
-test:  ## build everything and run all tests
+test:  ## build everything and run the tests, but for the slow ones
 	@scripts/install-deps.sh test
 	@cmake --preset dev -Wno-dev >/dev/null
 	@$(BUILD) dev
 	@ctest --preset dev
 
+test-slow:  ## the slow tests: long runs, many kills, large networks, more ways to install
+	@scripts/install-deps.sh test
+	@cmake --preset dev -Wno-dev >/dev/null
+	@$(BUILD) dev
+	@ctest --preset slow
+
+test-all: test test-slow  ## all tests
+
 test-page:  ## the page of sgdph report in headless Chromium; SGDPH_SCREENSHOTS=DIR keeps pictures
-	@scripts/install-deps.sh page
-	@cmake --preset release -Wno-dev >/dev/null
-	@$(BUILD) release --target sgdph_cli
-	@SGDPH=build/release/cli/sgdph PYTHONDONTWRITEBYTECODE=1 python3 tests/browser/report_test.py
+	@scripts/install-deps.sh test page
+	@cmake --preset dev -Wno-dev >/dev/null
+	@$(BUILD) dev --target sgdph_cli
+	@SGDPH=build/dev/cli/sgdph PYTHONDONTWRITEBYTECODE=1 python3 tests/browser/report_test.py
 
 test-asan:  ## the tests of library and lab under address and undefined-behaviour sanitizers
 	@scripts/install-deps.sh test
@@ -59,7 +67,7 @@ results:  ## write docs/results.md anew from the records in experiments/results
 docs:  ## write the tables of options in docs/ anew from the catalogue of optimizers
 	@scripts/install-deps.sh test
 	@cmake --preset dev -Wno-dev >/dev/null
-	@$(BUILD) dev
+	@$(BUILD) dev --target sgdph_core_tests
 	@SGDPH_WRITE_DOCS=1 ctest --preset dev -R '^core.docs$$'
 
 format:  ## format the sources in place

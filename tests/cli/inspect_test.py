@@ -2,8 +2,6 @@
 
 import csv
 import json
-import os
-import pty
 import signal
 import subprocess
 import unittest
@@ -113,26 +111,6 @@ class Inspect(support.CommandTest):
             for row in report["rows"]:
                 self.assertEqual(row["note"], "", norm)
 
-    def test_mistakes_are_named_and_nothing_is_written(self):
-        output = ["--output-dir", self.folder / "out"]
-        self.refuse(*self.words("--blocks", "bn1.weigth", *output), says=["bn1.weigth", "did you mean 'bn1.weight'?"])
-        self.refuse(*self.words("--blocks", "0", *output), says=["--blocks"])
-        self.refuse(*self.words("--blocks", "bn1.bias", "--picture", "bn1.weight", *output), says=["block to draw"])
-        self.refuse(*self.words("--max-channels", "-1", *output), says=["--max-channels"])
-        self.refuse(*self.words("--refreshes", "0", *output), says=["--refreshes"])
-        self.refuse(*self.words("--probe-cycle", "6", *output), says=["probe_cycle", "6"])
-        self.refuse(*self.words("--model", "resnet9", *output), says=["resnet9", "resnet8"])
-        self.refuse(*self.words("-b", "1000", *output), says=["1000"])
-        self.refuse(*self.words("--norm", "instance", "-b", "1", *output), says=["--batch-size"])
-        self.refuse("inspect", self.folder / "nowhere", *output, says=["nowhere", "does not exist"])
-        (self.folder / "no-run").mkdir()
-        self.refuse("inspect", self.folder / "no-run", *output, says=["no-run holds no checkpoint; give a run's folder"])
-        self.refuse(*self.words("--lr", "1", *output), says=["--lr"])
-        (self.folder / "empty.pt").write_bytes(b"")
-        self.refuse("inspect", self.folder / "empty.pt", *self.words(*output)[1:], says=["empty.pt"])
-        (self.folder / "file").write_text("")
-        self.refuse(*self.words("--output-dir", self.folder / "file"), says=["file"])
-
     def test_a_signal_ends_it_with_what_was_measured(self):
         output = self.folder / "out"
         words = ["inspect", "--data-path", self.data, "--model", "resnet20", "-b", "96", "--threads", "1",
@@ -155,25 +133,12 @@ class Inspect(support.CommandTest):
         self.assertTrue((output / "inspect.svg").exists())
 
     def test_on_a_terminal_there_is_a_bar(self):
-        parent, child = pty.openpty()
-        done = subprocess.Popen(self.command(*self.words("-b", "64", "--refreshes", "1")), stdout=subprocess.DEVNULL,
-                                stderr=child, cwd=self.folder)
-        os.close(child)
-        shown = b""
-        while True:
-            try:
-                part = os.read(parent, 4096)
-            except OSError:
-                break
-            if not part:
-                break
-            shown += part
-        os.close(parent)
-        self.assertEqual(done.wait(timeout=60), 0)
+        code, _, shown = self.on_terminal(self.words("-b", "64", "--refreshes", "1"))
+        self.assertEqual(code, 0)
         self.assertIn(b"Hessian-vector products", shown)
         self.assertRegex(shown, rb"\r\x1b\[K\[#*\.+\] +[0-9]+ %  about [^\r]* left  \[[0-9]+/")
         self.assertTrue(shown.endswith(b"\r\x1b[K"), shown[-80:])
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    support.main()

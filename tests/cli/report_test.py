@@ -252,17 +252,6 @@ class Report(support.CommandTest):
         print(f"100 series x 200 epochs: {size / 1e6:.2f} MB in {time.monotonic() - began:.2f} s")
         self.assertLess(size, 5_000_000)
 
-    def test_mistakes_are_named_and_nothing_is_written(self):
-        (self.folder / "empty").mkdir()
-        (self.folder / "file").write_text("")
-        self.refuse("report", self.folder / "nowhere", says=["there is no folder", "nowhere"])
-        self.refuse("report", self.folder / "file", says=["not a folder"])
-        self.refuse("report", self.folder / "empty", says=["no run, cost.json or inspect.json", "empty"])
-        self.refuse("report", says=["DIR"])
-        self.refuse("report", self.runs, "--format", "pdf", says=["--format"])
-        self.refuse("report", self.runs, "--output", self.folder / "empty", says=["is a folder"])
-        self.refuse("report", self.runs, "--output", self.folder / "file" / "x", says=["file"])
-
 
 class Results(support.CommandTest):
     def test_the_page_of_our_results_is_what_the_records_give(self):
@@ -282,4 +271,4 @@ class Results(support.CommandTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    support.main()

@@ -117,7 +117,6 @@ class Own(support.CommandTest):
         self.succeed(*self.words("--only", "opt=sgdm", "--only", "width=0.25"))
         cells = json.loads((self.out / "mine.json").read_text())["cells"]
         self.assertEqual([c["planned"] for c in cells], [1, 2])
-        self.refuse(*self.words("--only", "opt=sgd"), says=["opt of mine", "did you mean"])
         self.refuse(*self.words("--only", "opts=sgdm"), says=["opts", "did you mean 'opt'?"])
         self.refuse(*self.words("--only", "opt"), says=["--only"])
 
@@ -193,9 +192,8 @@ class Own(support.CommandTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("batch_size is 16", done.stderr)
 
-    def test_missing_data_is_one_line_and_the_plan_is_shown_all_the_same(self):
+    def test_without_data_the_plan_is_shown_all_the_same(self):
         words = ["reproduce", "mine.toml", "--output-dir", "out", "--data-path", self.folder / "nowhere"]
-        self.refuse(*words, says=["nowhere"])
         text = self.succeed(*words, "--dry-run").stdout
         self.assertIn("4 runs, 0 done, 4 to do", text)
         self.assertIn("time unknown", text)
@@ -230,11 +228,6 @@ class Own(support.CommandTest):
     def test_event_files_come_with_every_run_on_request(self):
         self.succeed(*self.words("--only", "width=0.25", "--tensorboard"))
         self.assertEqual(len(list(self.out.glob("*/events.out.tfevents.*"))), 2)
-
-    def test_mistakes_in_a_file_are_named_with_their_line(self):
-        (self.folder / "mine.toml").write_text(EXPERIMENT.replace("batch_size", "batchsize"))
-        self.refuse(*self.words(), says=["mine.toml:", "batchsize", "did you mean 'batch_size'?"])
-        self.refuse("reproduce", "none.toml", says=["none.toml"])
 
 
 class Cost(support.CommandTest):
@@ -277,13 +270,6 @@ class Builtin(support.CommandTest):
         self.assertIn("sgdph data fetch cifar10", text)
         self.assertIn("56 cells x 4 seeds", self.succeed("reproduce", "figure3", "--scale", "full", "--dry-run").stdout)
 
-    def test_unknown_names_are_refused_with_the_nearest(self):
-        self.refuse("reproduce", "cifr", says=["did you mean 'cifar'?"])
-        self.refuse("reproduce", says=["name"])
-        self.refuse("reproduce", "alpha", "--data-path", "imagenet=x", says=["data set of alpha", "'imagenet'", "cifar100"])
-        self.refuse("reproduce", "cifar", "--data-path", "x", says=["cifar100, cifar10", "NAME="])
-        self.refuse("reproduce", "cifar", "--seeds", "0", says=["--seeds"])
-
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    support.main()

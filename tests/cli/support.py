@@ -1,13 +1,13 @@
 """What the tests of the command share: a small data set, runs of the program, and how to compare two runs."""
 
-import gzip
 import json
 import os
-import random
+import pty
+import re
 import shutil
 import signal
-import struct
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -16,26 +16,9 @@ from pathlib import Path
 SGDPH = os.environ["SGDPH"]
 
 
-def write_idx(path, sizes, data):
-    with gzip.open(path, "wb", compresslevel=1) as out:
-        out.write(struct.pack(">I", 0x800 + len(sizes)) + b"".join(struct.pack(">I", n) for n in sizes) + data)
-
-
-def write_fashion_mnist(folder, train=256, test=64, seed=1, classes=10):
-    """A learnable set of the right form: class c has a bright bar in row 2c + 3, and noise."""
-    rng = random.Random(seed)
-    folder.mkdir(parents=True, exist_ok=True)
-    for part, count in (("train", train), ("t10k", test)):
-        labels = bytes(rng.randrange(classes) for _ in range(count))
-        images = bytearray()
-        for label in labels:
-            image = bytearray(rng.randbytes(28 * 28))
-            for i in range(len(image)):
-                image[i] >>= 2
-            image[(2 * label + 3) * 28 : (2 * label + 4) * 28] = b"\xff" * 28
-            images += image
-        write_idx(folder / f"{part}-images-idx3-ubyte.gz", (count, 28, 28), bytes(images))
-        write_idx(folder / f"{part}-labels-idx1-ubyte.gz", (count,), labels)
+def write_samples(kind, folder, *numbers):
+    """A small data set of a kind, by the writer of the C++ tests: images, or fashion-mnist with counts and seed."""
+    subprocess.run([os.environ["SGDPH_WRITE_SAMPLES"], kind, folder, *map(str, numbers)], check=True)
 
 
 def records(folder):
@@ -57,7 +40,7 @@ class CommandTest(unittest.TestCase):
     def setUpClass(cls):
         cls.root = Path(tempfile.mkdtemp(prefix="sgdph-cli-"))
         cls.data = cls.root / "fashion"
-        write_fashion_mnist(cls.data)
+        write_samples("fashion-mnist", cls.data, 256, 64, 1)
 
     @classmethod
     def tearDownClass(cls):
@@ -110,6 +93,49 @@ class CommandTest(unittest.TestCase):
         self.assertEqual(child.returncode, 130, errors)
         return errors
 
+    def on_terminal(self, words, interrupt_at=None):
+        """Runs the command with a terminal for standard error, and presses Ctrl-C when this expression is on it. Gives
+        the exit code, standard output, and the bytes that were shown."""
+        parent, terminal = pty.openpty()
+        with subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=terminal, text=True, cwd=self.folder) as child:
+            os.close(terminal)
+            shown = b""
+            while True:
+                try:
+                    part = os.read(parent, 4096)
+                except OSError:  # the program is gone, and its end of the terminal with it
+                    break
+                shown += part
+                if interrupt_at and re.search(interrupt_at, shown):
+                    child.send_signal(signal.SIGINT)
+                    interrupt_at = None
+            text = child.stdout.read()
+        os.close(parent)
+        return child.returncode, text, shown
+
     def assert_same_run(self, one, other):
         self.assertEqual(figures(one), figures(other))
         self.assertEqual((Path(one) / "model.pt").read_bytes(), (Path(other) / "model.pt").read_bytes())
+
+
+def slow(test):
+    """Marks a test that `make test` leaves to `make test-all`."""
+    test.slow = True
+    return test
+
+
+def main():
+    """Runs the tests of the file: all, or with --quick or --slow those that are not or are marked as slow."""
+    wanted = {"--quick": False, "--slow": True}
+
+    class Loader(unittest.TestLoader):
+        def getTestCaseNames(self, case):
+            names = super().getTestCaseNames(case)
+            return [name for name in names if getattr(getattr(case, name), "slow", False) == chosen]
+
+    if len(sys.argv) < 2 or sys.argv[1] not in wanted:
+        unittest.main(verbosity=2)
+    chosen = wanted[sys.argv[1]]
+    done = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], testLoader=Loader(), verbosity=2, exit=False)
+    # Nothing to run is a mistake in the list of tests, not a success.
+    sys.exit(0 if done.result.wasSuccessful() and done.result.testsRun > 0 else 1)

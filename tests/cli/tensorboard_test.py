@@ -146,4 +146,4 @@ class TensorBoard(support.CommandTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    support.main()

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace sgdph::test {
+namespace sgdph::test::adabelief_test {
 namespace {
 
 /// One scalar with gradient x: runs our optimizer and the formula side by side.
@@ -62,4 +62,4 @@ TEST(AdaBelief, FollowsItsFormulaForEveryOption) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::adabelief_test

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace sgdph::test {
+namespace sgdph::test::adahessian_test {
 namespace {
 
 TEST(AdaHessian, FollowsItsFormulaOnADiagonalQuadratic) {
@@ -105,4 +105,4 @@ TEST(AdaHessian, AStepWithoutCurvatureIsRefused) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::adahessian_test

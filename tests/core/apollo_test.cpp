@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace sgdph::test {
+namespace sgdph::test::apollo_test {
 namespace {
 
 void expect_follows(const ApolloOptions& options) {
@@ -67,4 +67,4 @@ TEST(Apollo, ASchedulerHasNoEffectDuringWarmup) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::apollo_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::test {
+namespace sgdph::test::autograd_test {
 namespace {
 
 TEST(ReleaseGraph, MakesASecondBackwardImpossible) {
@@ -46,4 +46,4 @@ TEST(CheckLoss, NamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::autograd_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::test {
+namespace sgdph::test::batch_norm_kernels_test {
 namespace {
 
 using torch::autograd::grad;
@@ -179,4 +179,4 @@ TEST(BatchNormKernels, DoubleGradientIsTheDifferenceQuotientOfTheGradient) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::batch_norm_kernels_test

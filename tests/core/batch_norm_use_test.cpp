@@ -9,7 +9,7 @@
 
 #include <limits>
 
-namespace sgdph::test {
+namespace sgdph::test::batch_norm_use_test {
 namespace {
 
 using torch::autograd::grad;
@@ -297,4 +297,4 @@ TEST(BatchNormUse, WhatTheKernelsDoNotTakeGoesToLibTorch) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::batch_norm_use_test

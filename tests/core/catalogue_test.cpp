@@ -13,7 +13,7 @@
 #include <sstream>
 #include <stdexcept>
 
-namespace sgdph::test {
+namespace sgdph::test::catalogue_test {
 namespace {
 
 /// The message of the std::invalid_argument that `action` throws; empty if it does not throw.
@@ -237,4 +237,4 @@ TEST(OptionsByName, TheOptimizerHasTheValues) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::catalogue_test

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::test {
+namespace sgdph::test::channels_last_test {
 namespace {
 
 using torch::autograd::grad;
@@ -150,4 +150,4 @@ TEST(ChannelsLast, ANeighbourCannotHandItToAnUnsafeConvolutionInTheDoubleBackwar
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::channels_last_test

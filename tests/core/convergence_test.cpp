@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::test {
+namespace sgdph::test::convergence_test {
 namespace {
 
 using Make = std::function<std::unique_ptr<torch::optim::Optimizer>(torch::nn::Sequential& model)>;
@@ -48,4 +48,4 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, Convergence, testing::ValuesIn(optimizers()
 });
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::convergence_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::test {
+namespace sgdph::test::curvature_test {
 namespace {
 
 /// Options that measure every block on every step and move nothing.
@@ -154,4 +154,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Curvature, testing::ValuesIn(kProblemKinds), [](
 });
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::curvature_test

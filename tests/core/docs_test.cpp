@@ -3,6 +3,8 @@
 
 #include <sgdph/schema.h>
 
+#include "support/paths.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -10,7 +12,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace sgdph::test {
+namespace sgdph::test::docs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -66,7 +68,7 @@ struct Place {
 
 std::vector<Place> places_of(const OptimizerInfo& info) {
   std::vector<Place> places;
-  for (const auto& entry : fs::directory_iterator(SGDPH_DOCS_DIR)) {
+  for (const auto& entry : fs::directory_iterator(kDocsDir)) {
     if (entry.path().extension() != ".md") continue;
     const auto text = read(entry.path());
     const auto begin = text.find(first_line(info));
@@ -103,4 +105,4 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, Documentation, testing::ValuesIn(optimizers
 });
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::docs_test

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::test {
+namespace sgdph::test::fast_operators_test {
 namespace {
 
 using torch::autograd::grad;
@@ -290,4 +290,4 @@ TEST_F(FastOperators, HaveAThirdDerivative) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::fast_operators_test

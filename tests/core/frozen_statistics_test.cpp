@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::test {
+namespace sgdph::test::frozen_statistics_test {
 namespace {
 
 Tensors copies(const Tensors& tensors) {
@@ -170,4 +170,4 @@ TEST(FrozenStatistics, TakeAHolderAndLayersThatTrackNothing) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::frozen_statistics_test

@@ -11,7 +11,7 @@
 
 #include <cmath>
 
-namespace sgdph::test {
+namespace sgdph::test::golden_test {
 namespace {
 
 double largest_difference(const at::Tensor& a, const at::Tensor& b) {
@@ -176,4 +176,4 @@ TEST(GoldenProblem, BlocksAndProductsOfTheFirstStepAreReproduced) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::golden_test

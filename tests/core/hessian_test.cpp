@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::test {
+namespace sgdph::test::hessian_test {
 namespace {
 
 TEST(HessianVectorProduct, EqualsTheClosedFormOfAQuadratic) {
@@ -59,4 +59,4 @@ TEST(BruteForceHessian, AgreesWithFiniteDifferencesOfTheGradient) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::hessian_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::test {
+namespace sgdph::test::momentum_step_test {
 namespace {
 
 using kernels::momentum_step;
@@ -81,4 +81,4 @@ TEST(MomentumStep, IsSeenByGraphsThatSavedTheParameter) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::momentum_step_test

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::test {
+namespace sgdph::test::nn_conv_test {
 namespace {
 
 namespace F = sgdph::nn::functional;
@@ -223,4 +223,4 @@ TEST(NnConv2d, WorksWithoutAGraph) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::nn_conv_test

@@ -9,7 +9,7 @@
 
 #include <sstream>
 
-namespace sgdph::test {
+namespace sgdph::test::nn_modules_test {
 namespace {
 
 using torch::nn::BatchNormOptions;
@@ -251,4 +251,4 @@ TEST(NnModules, PrintTheirOptions) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::nn_modules_test

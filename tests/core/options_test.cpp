@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-namespace sgdph::test {
+namespace sgdph::test::options_test {
 namespace {
 
 const double kNan = std::nan("");
@@ -196,4 +196,4 @@ TEST(Defaults, AreThosePublished) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::options_test

@@ -7,7 +7,7 @@
 
 #include <sstream>
 
-namespace sgdph::test {
+namespace sgdph::test::partition_test {
 namespace {
 
 namespace nn = torch::nn;
@@ -101,4 +101,4 @@ TEST(Partition, PrintsOneLinePerParameterAndACount) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::partition_test

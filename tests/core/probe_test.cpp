@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::test {
+namespace sgdph::test::probe_test {
 namespace {
 
 TEST(Rademacher, DrawsBothSignsAboutEquallyAndNothingElse) {
@@ -50,4 +50,4 @@ TEST(Hadamard, RowsAreOrthogonalExceptForChannelsThatAgreeModuloTheCycle) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::probe_test

@@ -10,7 +10,7 @@
 
 #include <set>
 
-namespace sgdph::test {
+namespace sgdph::test::product_plan_test {
 namespace {
 
 using torch::autograd::grad;
@@ -329,4 +329,4 @@ TEST(ProductPlan, OptimizersTakeTheSameStepsOnFusedAndStockLayers) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::product_plan_test

@@ -8,7 +8,7 @@
 
 #include <sstream>
 
-namespace sgdph::test {
+namespace sgdph::test::resume_test {
 namespace {
 
 using Make = std::function<std::unique_ptr<torch::optim::Optimizer>(const NetA& model, bool other)>;
@@ -287,4 +287,4 @@ TEST(Archive, WithAnInvalidOptionIsRefused) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::resume_test

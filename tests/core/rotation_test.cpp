@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::detail {
+namespace sgdph::detail::rotation_test {
 namespace {
 
 TEST(Rotation, VisitsEveryMemberInOrderAndStartsAnew) {
@@ -39,4 +39,4 @@ TEST(Rotation, TurnsOfAMemberThatLeftDoNotCount) {
 }
 
 }  // namespace
-}  // namespace sgdph::detail
+}  // namespace sgdph::detail::rotation_test

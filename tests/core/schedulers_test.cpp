@@ -7,7 +7,7 @@
 #include <cmath>
 #include <sstream>
 
-namespace sgdph::test {
+namespace sgdph::test::schedulers_test {
 namespace {
 
 double lr_of(const torch::optim::Optimizer& optimizer, size_t group = 0) {
@@ -153,4 +153,4 @@ TEST_F(Schedulers, InvalidSettingsAreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::schedulers_test

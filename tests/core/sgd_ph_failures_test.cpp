@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace sgdph::test {
+namespace sgdph::test::sgd_ph_failures_test {
 namespace {
 
 const double kNan = std::nan("");
@@ -126,4 +126,4 @@ TEST_F(Quadratic, LossesThatCannotBeDifferentiatedAreRefusedAndChangeNothing) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::sgd_ph_failures_test

@@ -3,7 +3,7 @@
 #include "support/networks.h"
 #include "support/quadratic.h"
 
-namespace sgdph::test {
+namespace sgdph::test::sgd_ph_loop_test {
 namespace {
 
 TEST_F(Quadratic, AccumulationAddsGradientsAndTheFirstCallMeasures) {
@@ -182,4 +182,4 @@ TEST(SGDPH, IsBuiltFromAModuleOrItsHolder) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::sgd_ph_loop_test

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace sgdph::test {
+namespace sgdph::test::sgd_ph_test {
 namespace {
 
 TEST_F(Quadratic, ReferenceFollowsTheAuthorsFormula) {
@@ -235,4 +235,4 @@ TEST(SGDPH, Float32FollowsFloat64) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::sgd_ph_test

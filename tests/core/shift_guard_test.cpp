@@ -10,7 +10,7 @@
 #include <cmath>
 #include <set>
 
-namespace sgdph::test {
+namespace sgdph::test::shift_guard_test {
 namespace {
 
 namespace nn = torch::nn;
@@ -209,4 +209,4 @@ TEST(IsShiftInvariant, AZeroBlockNeedsZeroGradientAndZeroProduct) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::shift_guard_test

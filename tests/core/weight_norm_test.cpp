@@ -7,7 +7,7 @@
 
 #include <sstream>
 
-namespace sgdph::test {
+namespace sgdph::test::weight_norm_test {
 namespace {
 
 namespace nn = torch::nn;
@@ -125,4 +125,4 @@ TEST(WeightNormConv2d, RefusesImpossibleChannels) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::weight_norm_test

@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "support/paths.h"
+
 namespace sgdph::test {
 namespace {
 
-const std::filesystem::path kFolder = std::filesystem::path(SGDPH_GOLDEN_DIR) / "netA";
+const std::filesystem::path kFolder = std::filesystem::path(kGoldenDir) / "netA";
 
 }  // namespace
 

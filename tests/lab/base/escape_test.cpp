@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::escape_test {
 namespace {
 
 TEST(Escape, HtmlHasNoMarkupLeft) {
@@ -59,4 +59,4 @@ TEST(Escape, Utf8IsKnownAndMended) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::escape_test

@@ -7,7 +7,7 @@
 
 #include "support/checks.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -127,4 +127,4 @@ TEST(PuttingInPlace, MovesFoldersTooAndSaysWhatFailed) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::files_test

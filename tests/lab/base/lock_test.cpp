@@ -4,7 +4,7 @@
 
 #include "lab/fetch/scratch.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::lock_test {
 namespace {
 
 using test::contains;
@@ -12,7 +12,7 @@ using test::error_of;
 using Names = std::vector<std::string>;
 
 TEST(ALock, EndsWithItsHolder) {
-  const test::Scratch scratch;
+  const test::TempFolder scratch;
   { const FileLock lock(scratch / "lock", "testing"); }
   EXPECT_EQ(scratch.names(), Names{});
   const FileLock again(scratch / "lock", "testing");
@@ -21,4 +21,4 @@ TEST(ALock, EndsWithItsHolder) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::lock_test

@@ -4,7 +4,7 @@
 
 #include "support/checks.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::names_test {
 namespace {
 
 struct Row {
@@ -43,4 +43,4 @@ TEST(Names, AreNearBySlipsAndByTheirBeginning) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::names_test

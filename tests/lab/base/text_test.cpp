@@ -4,7 +4,7 @@
 
 #include "support/checks.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::text_test {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -61,4 +61,4 @@ TEST(ACount, HasItsPlural) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::text_test

@@ -12,7 +12,7 @@
 
 #include <set>
 
-namespace sgdph::lab {
+namespace sgdph::lab::engine_test {
 namespace {
 
 using test::error_of;
@@ -127,4 +127,4 @@ TEST(TimeEngines, PairsEveryStepWithSgdmAndCountsRounds) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::engine_test

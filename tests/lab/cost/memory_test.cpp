@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <cstring>
 
-namespace sgdph::lab {
+namespace sgdph::lab::memory_test {
 namespace {
 
 constexpr int64_t kMegabyte = 1 << 20;
@@ -67,4 +67,4 @@ TEST(MeasureMemory, CountsParametersGradientsAndStateAndGoesByPosition) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::memory_test

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace sgdph::lab {
+namespace sgdph::lab::report_test {
 namespace {
 
 using test::expect_well_formed;
@@ -103,4 +103,4 @@ TEST(CostPicture, SurvivesOneBatchSizeNothingAtAllAndFiguresThatAreNotFinite) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report_test

@@ -9,7 +9,7 @@
 #include "support/checks.h"
 #include "support/sample_data.h"
 
-namespace sgdph::test {
+namespace sgdph::test::byte_images_test {
 namespace {
 
 using namespace sgdph::lab;
@@ -189,4 +189,4 @@ TEST(Registry, SuggestsTheNearestNameAndTheRemedy) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::byte_images_test

@@ -9,9 +9,10 @@
 #include "data/mini_imagenet.h"
 #include "data/registry.h"
 #include "support/checks.h"
+#include "support/paths.h"
 #include "support/sample_data.h"
 
-namespace sgdph::test {
+namespace sgdph::test::image_sets_test {
 namespace {
 
 using namespace sgdph::lab;
@@ -22,7 +23,7 @@ constexpr size_t kValues = size_t{3} * 224 * 224;
 /// Samples of the real data sets, or an empty path.
 fs::path shared_data(const std::string& name) {
   const char* given = std::getenv("SGDPH_SHARED_DATA");
-  const auto path = fs::path(given != nullptr ? given : SGDPH_SHARED_DATA) / name;
+  const auto path = fs::path(given != nullptr ? given : kSharedDataDir) / name;
   return fs::exists(path) ? path : fs::path();
 }
 
@@ -165,7 +166,7 @@ TEST(MiniImagenet, NamesWhatIsWrong) {
 
 TEST(SharedData, TheImagenetSampleDecodes) {
   const auto folder = shared_data("imagenet-sample");
-  if (folder.empty()) GTEST_SKIP() << "no imagenet-sample in SGDPH_SHARED_DATA or " << SGDPH_SHARED_DATA;
+  if (folder.empty()) GTEST_SKIP() << "no imagenet-sample in SGDPH_SHARED_DATA or " << kSharedDataDir;
   const TempFolder root;
   fs::create_directory_symlink(folder, root / "train");
   fs::create_directory_symlink(folder, root / "val");
@@ -181,7 +182,7 @@ TEST(SharedData, TheImagenetSampleDecodes) {
 
 TEST(SharedData, TheMiniImagenetListsGive100ClassesOf500And100) {
   const auto lists = shared_data("mini-imagenet-splits");
-  if (lists.empty()) GTEST_SKIP() << "no mini-imagenet-splits in SGDPH_SHARED_DATA or " << SGDPH_SHARED_DATA;
+  if (lists.empty()) GTEST_SKIP() << "no mini-imagenet-splits in SGDPH_SHARED_DATA or " << kSharedDataDir;
   const TempFolder folder;
   fs::create_directory(folder / "images");
   for (const auto* name : {"train.csv", "val.csv", "test.csv"}) fs::create_symlink(lists / name, folder / name);
@@ -192,4 +193,4 @@ TEST(SharedData, TheMiniImagenetListsGive100ClassesOf500And100) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::image_sets_test

@@ -8,7 +8,7 @@
 #include "support/checks.h"
 #include "support/sample_data.h"
 
-namespace sgdph::test {
+namespace sgdph::test::jpeg_test {
 namespace {
 
 using namespace sgdph::lab;
@@ -264,4 +264,4 @@ TEST(Jpeg, AbsurdSizesAreRefusedBeforeAllocating) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::jpeg_test

@@ -13,7 +13,7 @@
 #include "support/checks.h"
 #include "support/sample_data.h"
 
-namespace sgdph::test {
+namespace sgdph::test::loader_test {
 namespace {
 
 using namespace sgdph::lab;
@@ -284,4 +284,4 @@ TEST(Loader, RefusesABatchLargerThanTheData) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::loader_test

@@ -14,8 +14,9 @@
 #include "fetch/sources.h"
 #include "fetch/verify.h"
 #include "lab/fetch/served_cifar100.h"
+#include "support/paths.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -196,7 +197,7 @@ TEST(Fetch, SaysHowToGetWhatNeedsARegistration) {
     EXPECT_TRUE(contains(said, "https://image-net.org")) << said;
     EXPECT_TRUE(contains(said, std::string("data/") + name)) << said;
   }
-  const test::Scratch scratch;
+  const test::TempFolder scratch;
   options.root = scratch / "set";
   test::write_image_folder(options.root, 2, 1);
   EXPECT_EQ(fetch("imagenet", options).outcome, FetchOutcome::AlreadyThere);
@@ -210,9 +211,9 @@ TEST(Fetch, SaysHowToGetWhatNeedsARegistration) {
 
 TEST(Fetch, TakesTheWholeOfCifar100FromALocalCopy) {
   const char* given = std::getenv("SGDPH_SHARED_DATA");
-  const auto archive = fs::path(given != nullptr ? given : SGDPH_SHARED_DATA_DIR) / "cifar-100-binary.tar.xz";
+  const auto archive = fs::path(given != nullptr ? given : test::kSharedDataDir) / "cifar-100-binary.tar.xz";
   if (!fs::exists(archive)) GTEST_SKIP() << archive << " is not there (its folder can be given by SGDPH_SHARED_DATA)";
-  const test::Scratch scratch;
+  const test::TempFolder scratch;
   FetchOptions options;
   options.root = scratch.path();
   options.url = "file://" + fs::canonical(archive).string();
@@ -226,4 +227,4 @@ TEST(Fetch, TakesTheWholeOfCifar100FromALocalCopy) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::progress_test {
 namespace {
 
 TEST(Progress, GivesPercentageSpeedAndTimeLeft) {
@@ -14,4 +14,4 @@ TEST(Progress, GivesPercentageSpeedAndTimeLeft) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::progress_test

@@ -4,7 +4,6 @@
 #include <archive_entry.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -14,20 +13,6 @@
 #include "support/sample_data.h"
 
 namespace sgdph::test {
-
-/// A folder of its own, removed at the end.
-class Scratch : public TempFolder {
- public:
-  /// Every name below it, sorted.
-  std::vector<std::string> names() const {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(path())) {
-      names.push_back(std::filesystem::relative(entry.path(), path()).string());
-    }
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-};
 
 /// Bytes that do not repeat and do not compress.
 inline std::string noise(size_t count, uint64_t seed = 1) {

@@ -38,8 +38,8 @@ class ServedCifar100 : public ::testing::Test {
   }
   lab::FetchOutcome get() { return lab::fetch("cifar100", options_).outcome; }
 
-  Scratch source_;
-  Scratch root_;
+  TempFolder source_;
+  TempFolder root_;
   HttpServer server_;
   HttpResource resource_;
   std::string train_;

@@ -39,7 +39,7 @@ class ServedFile : public ::testing::Test {
     ASSERT_EQ(std::filesystem::file_size(part_), kSize / 2);
   }
 
-  Scratch scratch_;
+  TempFolder scratch_;
   HttpServer server_;
   std::filesystem::path target_ = scratch_ / "file";
   std::filesystem::path part_ = scratch_ / "file.part";

@@ -5,7 +5,7 @@
 #include "lab/fetch/scratch.h"
 #include "support/sample_data.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::unpack_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -40,7 +40,7 @@ class Unpack : public ::testing::Test {
  protected:
   Unpack() { fs::create_directory(target_); }
 
-  test::Scratch scratch_;
+  test::TempFolder scratch_;
   fs::path target_ = scratch_ / "target";
 };
 
@@ -171,7 +171,7 @@ TEST_F(Unpack, StopsWhenAskedTo) {
 }
 
 TEST(AStagingFolder, LeavesNothingBehindAndWhatIsThereAlone) {
-  const test::Scratch scratch;
+  const test::TempFolder scratch;
   fs::create_directory(scratch / "set");
   test::write_bytes(scratch / "set" / "train.bin", "good");
   {
@@ -184,7 +184,7 @@ TEST(AStagingFolder, LeavesNothingBehindAndWhatIsThereAlone) {
 }
 
 TEST(AStagingFolder, IsFreshAfterAKilledProcess) {
-  const test::Scratch scratch;
+  const test::TempFolder scratch;
   fs::create_directory(scratch / ".set.new");
   test::write_bytes(scratch / ".set.new" / "half", "half");
   const StagingFolder staging(scratch / "set");
@@ -192,7 +192,7 @@ TEST(AStagingFolder, IsFreshAfterAKilledProcess) {
 }
 
 TEST(AStagingFolder, MovesAsideWhatIsThere) {
-  const test::Scratch scratch;
+  const test::TempFolder scratch;
   for (const auto* old : {"", "set.old", "set.old2"}) {
     StagingFolder staging(scratch / "set");
     test::write_bytes(staging.path() / "from", old);
@@ -204,4 +204,4 @@ TEST(AStagingFolder, MovesAsideWhatIsThere) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::unpack_test

@@ -7,7 +7,7 @@
 #include "fetch/manifest.h"
 #include "lab/fetch/served_cifar100.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::verify_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,7 +58,7 @@ TEST_F(VerifyCifar100, RefusesAManifestItDoesNotUnderstand) {
 }
 
 TEST(Verify, AcceptsAWellFormedCopyOfUnknownOrigin) {
-  const test::Scratch scratch;
+  const test::TempFolder scratch;
   test::write_cifar10(scratch / "set", 10, 5, 1);
   VerifyOptions decode;
   decode.decode = true;
@@ -70,7 +70,7 @@ TEST(Verify, AcceptsAWellFormedCopyOfUnknownOrigin) {
 }
 
 TEST(Verify, ReadsEveryHeaderOfClassFoldersAndNamesADamagedPicture) {
-  const test::Scratch scratch;
+  const test::TempFolder scratch;
   test::write_image_folder(scratch / "set", 3, 2);
   const auto report = verify("imagenet", scratch / "set");
   EXPECT_EQ(report.classes, 3);
@@ -96,13 +96,13 @@ TEST(Verify, KnowsThePublishedFashionMnist) {
   const fs::path folder = "/usr/share/datasets/fashion-mnist";
   if (!fs::exists(folder)) GTEST_SKIP() << "Debian's dataset-fashion-mnist is not installed";
   EXPECT_EQ(verify("fashion-mnist", "").verdict(), "matches the published files");
-  const test::Scratch scratch;
+  const test::TempFolder scratch;
   test::write_fashion_mnist(scratch / "own", 20, 10, 1);
   EXPECT_EQ(verify("fashion-mnist", scratch / "own").provenance, Provenance::Unknown);
 }
 
 TEST(Verify, StopsWhenAskedTo) {
-  const test::Scratch scratch;
+  const test::TempFolder scratch;
   test::write_cifar10(scratch / "set", 10, 5, 1);
   const std::atomic<bool> cancel{true};
   VerifyOptions options;
@@ -111,4 +111,4 @@ TEST(Verify, StopsWhenAskedTo) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::verify_test

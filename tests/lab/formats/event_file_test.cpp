@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::test {
+namespace sgdph::test::event_file_test {
 namespace {
 
 using namespace sgdph::lab;
@@ -67,4 +67,4 @@ TEST(EventFile, FilesOfOneSecondHaveNamesOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::event_file_test

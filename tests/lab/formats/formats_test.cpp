@@ -6,7 +6,7 @@
 #include "support/checks.h"
 #include "support/sample_data.h"
 
-namespace sgdph::test {
+namespace sgdph::test::formats_test {
 namespace {
 
 using namespace sgdph::lab;
@@ -145,4 +145,4 @@ TEST(ImageList, RefusesEachBadLineByNumber) {
 }
 
 }  // namespace
-}  // namespace sgdph::test
+}  // namespace sgdph::test::formats_test

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace sgdph::lab {
+namespace sgdph::lab::estimates_test {
 namespace {
 
 using test::Problem;
@@ -139,4 +139,4 @@ TEST(RunningEstimates, RefuseWhatTheOptimizerRefuses) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::estimates_test

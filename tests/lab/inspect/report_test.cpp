@@ -8,7 +8,7 @@
 #include <cmath>
 #include <sstream>
 
-namespace sgdph::lab {
+namespace sgdph::lab::report_test {
 namespace {
 
 using test::expect_well_formed;
@@ -206,4 +206,4 @@ TEST(BlockPicture, IsOfTheBlockWithTheMedianRatio) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report_test

@@ -1,6 +1,8 @@
 """Weights go from Python to the lab and back, and predict the same.
 
-    exchange.py path/to/sgdph_exchange
+    exchange.py path/to/sgdph_exchange [--quick | --slow]
+
+--quick keeps to the small network, --slow to the large ones; without either all are tried.
 
 Every comparison is max |a - b| / max |b| over the class scores and must be at most 1e-6, in float32 as in float64 (the
 weights are float32 either way). One thread on both sides, so that sums are taken in the same order.
@@ -26,6 +28,8 @@ from torch.nn import functional as F
 TOLERANCE = 1e-6
 CLASSES = 10
 TOOL = sys.argv[1]
+PART = sys.argv[2] if len(sys.argv) > 2 else "--all"
+QUICK, SLOW = PART != "--slow", PART != "--quick"
 worst = {"float32": 0.0, "float64": 0.0}
 
 
@@ -142,8 +146,14 @@ def compare(what, network, spec, weights, images, folder):
         check(difference <= TOLERANCE, f"{what}: {dtype} scores differ by {difference:.2e}")
 
 
+def wanted(name, quick):
+    return QUICK if name == quick else SLOW
+
+
 def check_lists():
     for name, spec in LISTS.items():
+        if not wanted(name, quick="resnet18"):
+            continue
         ours = [line.split() for line in run("list", *spec, 1000).stdout.splitlines()]
         theirs = getattr(torchvision.models, name)().state_dict()
         expected = [[key, *map(str, value.shape)] for key, value in theirs.items()]
@@ -152,6 +162,8 @@ def check_lists():
 
 def check_both_ways(folder):
     for name, (spec, make, size) in NETWORKS.items():
+        if not wanted(name, quick="resnet20"):
+            continue
         images = torch.randn(4, 3, size, size)
         network = python_network(make)
         with torch.no_grad():
@@ -246,7 +258,8 @@ def check_ways_of_saving(folder):
 torch.manual_seed(1)
 torch.set_num_threads(1)
 with tempfile.TemporaryDirectory() as temporary:
-    check_ways_of_saving(Path(temporary))
+    if QUICK:
+        check_ways_of_saving(Path(temporary))
     check_both_ways(Path(temporary))
 check_lists()
 print(f"largest relative differences: float32 {worst['float32']:.2e}, float64 {worst['float64']:.2e}")

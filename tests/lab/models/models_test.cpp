@@ -13,7 +13,7 @@
 #include <limits>
 #include <set>
 
-namespace sgdph::lab {
+namespace sgdph::lab::models_test {
 namespace {
 
 using test::error_of;
@@ -333,4 +333,4 @@ TEST(Norms, HaveNames) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::models_test

@@ -10,7 +10,7 @@
 
 #include <random>
 
-namespace sgdph::lab {
+namespace sgdph::lab::state_dict_test {
 namespace {
 
 namespace nn = torch::nn;
@@ -290,4 +290,4 @@ TEST(StateDict, NestedDeeplyIsReadWithoutExhaustingTheStack) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::state_dict_test

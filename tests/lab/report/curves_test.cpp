@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace sgdph::lab {
+namespace sgdph::lab::curves_test {
 namespace {
 
 using test::TempFolder;
@@ -96,4 +96,4 @@ TEST(Curves, HaveAGapWhereAFigureIsMissing) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::curves_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::reference_test {
 namespace {
 
 using test::contains;
@@ -61,4 +61,4 @@ TEST(References, StandBesideTheirRunsWithTheDifference) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::reference_test

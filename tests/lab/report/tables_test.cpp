@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::tables_test {
 namespace {
 
 using test::TempFolder;
@@ -94,4 +94,4 @@ TEST(InspectionTables, SayTheVerdictOnceAndThePlainFacts) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::tables_test

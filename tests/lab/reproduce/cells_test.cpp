@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-namespace sgdph::lab {
+namespace sgdph::lab::cells_test {
 namespace {
 
 using test::contains;
@@ -172,4 +172,4 @@ TEST(Cells, SeedsAreThePapersUnlessGiven) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cells_test

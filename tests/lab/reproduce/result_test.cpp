@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::result_test {
 namespace {
 
 using test::contains;
@@ -180,4 +180,4 @@ TEST_F(ResultTest, RecordsOfAnotherVersionCountAndDamagedOnesAreNamed) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::result_test

@@ -9,7 +9,7 @@
 
 #include <set>
 
-namespace sgdph::lab {
+namespace sgdph::lab::config_test {
 namespace {
 
 using test::error_of;
@@ -152,4 +152,4 @@ TEST(Recipe, EveryNamedRecipeIsWellFormedForEveryOptimizer) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::config_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::summary_test {
 namespace {
 
 using test::error_of;
@@ -80,4 +80,4 @@ TEST(Process, GivesLinesErrorsAndExitCode) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::summary_test

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::curvature_control_test {
 namespace {
 
 using test::contains;
@@ -90,4 +90,4 @@ TEST(CurvatureControl, TheLabsOptimizerTakesItsStepAccordingly) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::curvature_control_test

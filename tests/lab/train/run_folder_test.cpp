@@ -9,7 +9,7 @@
 
 #include <fstream>
 
-namespace sgdph::lab {
+namespace sgdph::lab::run_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -148,4 +148,4 @@ TEST(RunLog, ALineThatCannotBeWrittenIsNotARecord) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::run_folder_test

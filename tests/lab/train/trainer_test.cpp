@@ -10,7 +10,7 @@
 #include <sgdph/sgdph.h>
 #include <torch/torch.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::trainer_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -264,4 +264,4 @@ TEST(Resolve, TheRunsOwnSettingsAreTheOnlyOnesItContinuesWith) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::trainer_test

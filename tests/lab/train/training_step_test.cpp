@@ -5,7 +5,7 @@
 #include <sgdph/sgdph.h>
 #include <torch/torch.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::training_step_test {
 namespace {
 
 using test::error_of;
@@ -150,4 +150,4 @@ TEST(TrainingStep, GivesAdaHessianItsCurvatureFromTheFirstImages) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::training_step_test

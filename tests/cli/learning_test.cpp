@@ -1,0 +1,29 @@
+// A network learns with every optimizer at the rates of the recipe.
+
+#include "settings/optimizer_table.h"
+#include "support/command.h"
+#include "support/run_log.h"
+
+#include <algorithm>
+
+namespace sgdph::test::learning_test {
+namespace {
+
+class EveryOptimizer : public CommandTest, public testing::WithParamInterface<std::string> {};
+
+TEST_P(EveryOptimizer, LessensTheLoss) {
+  const auto output = in_folder("run");
+  succeed(small(GetParam(), 6, output, {"--recipe", "fashion-mnist", "--no-augment", "--train-limit", "0"}));
+  const auto epochs = records_of(output + "/log.jsonl", "epoch");
+  ASSERT_EQ(epochs.size(), 6U);
+  EXPECT_LT(epochs.back().at("train_loss").get<double>(), 0.9 * epochs.front().at("train_loss").get<double>());
+}
+
+INSTANTIATE_TEST_SUITE_P(Command, EveryOptimizer, testing::ValuesIn(lab::optimizer_names()), [](const auto& info) {
+  auto name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+}  // namespace
+}  // namespace sgdph::test::learning_test

@@ -1,5 +1,0 @@
-sgdph_lab_test(base escape)
-sgdph_lab_test(base files)
-sgdph_lab_test(base lock sgdph_sample_data)
-sgdph_lab_test(base names)
-sgdph_lab_test(base text)

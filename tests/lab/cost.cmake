@@ -1,3 +1,0 @@
-foreach(stem engine memory report)
-  sgdph_lab_test(cost ${stem})
-endforeach()

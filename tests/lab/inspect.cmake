@@ -1,3 +1,0 @@
-foreach(stem blocks estimates hessian_block report)
-  sgdph_lab_test(inspect ${stem})
-endforeach()

@@ -1,3 +1,0 @@
-foreach(stem document plot ranking statistics table text)
-  sgdph_lab_test(tables ${stem})
-endforeach()

@@ -1,6 +1,0 @@
-sgdph_lab_test(settings settings)
-sgdph_lab_test(train run_folder sgdph_sample_data)
-sgdph_lab_test(train trainer sgdph_sample_data)
-sgdph_lab_test(train training_step sgdph_sample_data)
-sgdph_lab_test(study summary sgdph_sample_data sgdph_lab_train)
-sgdph_lab_test(train curvature_control sgdph_sample_data)
