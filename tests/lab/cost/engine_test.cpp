@@ -2,7 +2,7 @@
 #include "cost/engine_run.h"
 #include "cost/measure.h"
 #include "cost/published.h"
-#include "hessian.h"
+#include "autograd.h"
 #include "settings/optimizer_table.h"
 #include "support/checks.h"
 #include "support/networks.h"

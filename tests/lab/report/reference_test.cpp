@@ -46,9 +46,9 @@ TEST(References, StandBesideTheirRunsWithTheDifference) {
       folder / kReferenceFile, {R"({"figures": [{"source": "paper", "value": 75, "runs": ["sgdm"]},)",
                                 R"({"source": "paper", "value": 74, "deviation": 0.5, "runs": ["ph"]}]})"});
   auto found = collect({folder.path()});
-  const auto tasks = make_tasks(found);
-  ASSERT_EQ(tasks.size(), 1U);
-  const auto table = result_table(tasks[0]);
+  const auto comparisons = make_comparisons(found);
+  ASSERT_EQ(comparisons.size(), 1U);
+  const auto table = result_table(comparisons[0]);
   EXPECT_EQ(table.columns[2], "paper %");
   EXPECT_EQ(table.rows[0][2].text, "75.00");
   EXPECT_EQ(table.rows[0][3].text, "-5.00");
@@ -56,7 +56,7 @@ TEST(References, StandBesideTheirRunsWithTheDifference) {
   EXPECT_EQ(table.rows[2][2].text, "74.00 +- 0.50");
   EXPECT_TRUE(table.rows[2][1].strong);
   EXPECT_EQ(
-      tasks[0].ranking(),
+      comparisons[0].ranking(),
       "Ranking of the means: nearly the opposite of the paper's ranking: 1 of 1 pairs swapped (Kendall's tau -1.00).");
 }
 
