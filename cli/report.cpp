@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/files.h"
 #include "report/report.h"
 
 #include <CLI/CLI.hpp>
@@ -12,7 +13,8 @@ namespace sgdph::cli {
 namespace {
 
 struct ReportCommand {
-  std::vector<std::string> folders;
+  std::vector<std::string> places;
+  std::string pack;
   std::string output;
   std::string title;
   std::string notes;
@@ -20,9 +22,22 @@ struct ReportCommand {
   std::string format = "html";
 };
 
+void print_notices(const lab::Collection& found) {
+  for (const auto& notice : found.notices) fmt::print(stderr, "sgdph: {}\n", notice);
+}
+
+int run_pack(const ReportCommand& command) {
+  const auto found = lab::collect({command.places.begin(), command.places.end()});
+  lab::write_file_atomically(command.pack, {lab::pack(found)});
+  print_notices(found);
+  fmt::print("{}\n", command.pack);
+  return 0;
+}
+
 int run(const ReportCommand& command) {
+  if (!command.pack.empty()) return run_pack(command);
   lab::ReportOptions options;
-  options.folders.assign(command.folders.begin(), command.folders.end());
+  options.places.assign(command.places.begin(), command.places.end());
   options.title = lab::as_utf8(command.title);
   options.notes = command.notes;
   options.figures = command.figures;
@@ -30,7 +45,7 @@ int run(const ReportCommand& command) {
   options.format = lab::report_formats().at(command.format);
   const auto content = lab::read_report(options);
   const auto file = lab::write_report(content, options);
-  for (const auto& notice : content.found.notices) fmt::print(stderr, "sgdph: {}\n", notice);
+  print_notices(content.found);
   fmt::print("{}\n", file.string());
   return 0;
 }
@@ -40,21 +55,27 @@ int run(const ReportCommand& command) {
 Action setup_report(CLI::App& app) {
   auto command = std::make_shared<ReportCommand>();
   auto& c = *command;
-  app.add_option("DIR", c.folders, "folders of runs, comparisons, costs or inspections, and all below them")
+  app.add_option(
+         "DIR", c.places,
+         "folders of runs, comparisons, costs or inspections, and all below them; or files made with --pack")
       ->required()
       ->type_name("DIR");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  auto* pack = app.add_option("--pack", c.pack, "write the records to one file (NAME.jsonl) to keep, and no report")
+                   ->type_name("FILE");
   app.add_option("-o,--output", c.output, "the file to write; by default report.html or report.md in the first folder")
       ->type_name("FILE");
   app.add_option("--title", c.title, "heading of the report; by default the first folder's name")->type_name("TEXT");
-  app.add_option("--notes", c.notes, "Markdown to stand at the beginning; HTML in it is text")
-      ->type_name("FILE");
+  app.add_option("--notes", c.notes, "Markdown to stand at the beginning; HTML in it is text")->type_name("FILE");
   app.add_option("--figures", c.figures, "also write each curve, and pictures of blocks, as SVG to this folder")
       ->type_name("DIR");
   app.add_option("--format", c.format, "html: one page that needs nothing else; markdown: tables as text")
       ->check(CLI::IsMember(lab::report_formats()).description(""))
       ->default_str(c.format)
       ->type_name("{html,markdown}");
+  for (const auto* option : {"--output", "--title", "--notes", "--figures", "--format"}) {
+    pack->excludes(app.get_option(option));
+  }
   return [command] { return run(*command); };
 }
 

@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/interrupt.h"
 #include "base/names.h"
 #include "base/text.h"
@@ -25,6 +26,7 @@ struct ReproduceCommand {
   std::vector<std::string> only;
   std::vector<std::string> data_paths;
   std::string output_dir;
+  std::string records;
   std::string format = "text";
   bool dry_run = false;
 };
@@ -86,8 +88,20 @@ lab::ReproduceOptions options_of_command(const ReproduceCommand& command) {
   return options;
 }
 
+/// The tables of records that are there, without training.
+int run_from_records(const ReproduceCommand& command, const lab::ReproduceOptions& options) {
+  const auto result = lab::result_from_records(options, command.records);
+  if (!command.output_dir.empty()) {
+    lab::make_writable_folder(options.output_dir);
+    lab::write_result(result, options);
+  }
+  fmt::print("{}", lab::present(result).as(lab::table_formats().at(command.format)));
+  return 0;
+}
+
 int run(const ReproduceCommand& command) {
   const auto options = options_of_command(command);
+  if (!command.records.empty()) return run_from_records(command, options);
   const auto plan = lab::plan_experiment(options, command.dry_run);
   if (lab::interrupted()) return lab::kInterrupted;  // while steps were timed; nothing is written yet
   fmt::print(command.dry_run ? stdout : stderr, "{}", lab::plan_text(options, plan));
@@ -129,6 +143,13 @@ Action setup_reproduce(CLI::App& app) {
       ->type_name("[NAME=]DIR")
       ->group(group);
   app.add_flag("--dry-run", c.dry_run, "show the plan and an estimate of the time, and write nothing")->group(group);
+  app.add_option(
+         "--records", c.records,
+         "tables of the runs in this folder or file of 'sgdph report --pack', without training; also written to "
+         "--output-dir if it is given")
+      ->type_name("PATH")
+      ->excludes("--dry-run", "--seeds", "--data-path")
+      ->group(group);
   app.add_option("--output-dir", c.output_dir, "folder of runs and tables; by default runs/reproduce-SCALE")
       ->type_name("DIR")
       ->group(group);

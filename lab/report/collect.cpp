@@ -2,7 +2,8 @@
 
 #include "base/error.h"
 #include "base/escape.h"
-#include "base/files.h"
+#include "records/packed_records.h"
+#include "records/run_log.h"
 
 #include <algorithm>
 #include <set>
@@ -14,43 +15,23 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLargestPicture = 1000000;  // bytes
 
-/// The folder's own name, and the path below it.
-std::string name_below(const fs::path& top, const fs::path& folder) {
-  auto name = fs::absolute(top).lexically_normal();
-  if (!name.has_filename()) name = name.parent_path();
-  const auto below = folder.lexically_relative(top);
-  return as_utf8((below == "." ? name.filename() : name.filename() / below).generic_string());
-}
-
-/// Every file below the folder, by name.
-std::vector<fs::path> files_below(const fs::path& folder) {
-  std::error_code error;
-  if (!fs::exists(folder, error)) fail("there is no folder {}", folder.string());
-  if (!fs::is_directory(folder, error))
-    fail("{} is not a folder; give the folder of a run, or one above it", folder.string());
-  std::vector<fs::path> files;
-  const auto options = fs::directory_options::skip_permission_denied;
-  for (auto at = fs::recursive_directory_iterator(folder, options, error); at != fs::recursive_directory_iterator();
-       at.increment(error)) {
-    if (error) fail("cannot look through {}: {}", folder.string(), error.message());
-    std::error_code gone;
-    if (at->is_regular_file(gone)) files.push_back(at->path());
-  }
-  if (error) fail("cannot look through {}: {}", folder.string(), error.message());
-  std::sort(files.begin(), files.end());
-  return files;
+/// What a file is called in a packed one: as readers see it.
+std::string packed_name(const FoundFile& file) {
+  const auto folder = fs::path(as_utf8(file.store->shown_name(file.path.parent_path())));
+  return (folder / as_utf8(file.path.filename().string())).generic_string();
 }
 
 class Collector {
  public:
-  void look_through(const fs::path& top) {
-    for (const auto& file : files_below(top)) {
+  void look_through(const fs::path& place) {
+    store_ = open_run_store(place);
+    files_ = store_->files();
+    for (const auto& file : files_) {
       std::error_code error;
-      const auto real = fs::canonical(file, error);
+      const auto real = fs::weakly_canonical(place / file, error);
       if (error || !seen_.insert(real).second) continue;
-      const auto name = name_below(top, file.parent_path());
       try {
-        take(file, name);
+        if (take(file)) found_.files.push_back({store_, file});
       } catch (const UserError& problem) {
         found_.notices.push_back(as_utf8(fmt::format("Left out: {}", problem.what())));
       }
@@ -60,32 +41,44 @@ class Collector {
   Collection result() { return std::move(found_); }
 
  private:
-  void take(const fs::path& file, const std::string& name) {
+  /// Where it is, for messages and for files that name others beside them.
+  fs::path place_of(const fs::path& file) const { return store_->place() / file; }
+  std::string name_of(const fs::path& file) const { return as_utf8(store_->shown_name(file.parent_path())); }
+
+  /// Whether it is something for a report.
+  bool take(const fs::path& file) {
     const auto kind = file.filename();
-    if (kind == "log.jsonl") return take_run(file, name);
-    if (kind.extension() != ".json") return;
+    if (kind == kRunLog) {
+      take_run(file);
+      return true;
+    }
+    if (kind.extension() != ".json") return false;
     // By what it is, since an experiment may have any name.
-    if (auto tables = read_experiment_tables(file)) {
+    if (auto tables = read_experiment_tables(place_of(file), store_->text(file))) {
       for (auto& table : *tables) found_.experiments.push_back(std::move(table));
     } else if (kind == "cost.json") {
-      take_cost(file, name);
+      take_cost(file);
     } else if (kind == "inspect.json") {
-      take_inspection(file, name);
+      take_inspection(file);
     } else if (kind == kReferenceFile) {
-      for (auto& figure : read_references(file)) found_.references.push_back(std::move(figure));
+      for (auto& figure : read_references(place_of(file), store_->text(file)))
+        found_.references.push_back(std::move(figure));
+    } else {
+      return false;
     }
+    return true;
   }
 
-  void take_run(const fs::path& file, const std::string& name) {
-    auto record = read_run_record(file.parent_path());
-    if (!record) fail("{}: not one whole line; a run that has just begun, or a record cut off", file.string());
+  void take_run(const fs::path& file) {
+    const auto place = place_of(file).string();
+    auto record = store_->record(file.parent_path());
+    if (!record) fail("{}: not one whole line; a run that has just begun, or a record cut off", place);
     FoundRun run;
-    run.name = name;
+    run.name = name_of(file);
     run.settings = record->header.value("settings", nlohmann::json());
-    if (!run.settings.is_object()) fail("{}: the header has no settings; a record of another version", file.string());
+    if (!run.settings.is_object()) fail("{}: the header has no settings; a record of another version", place);
     for (const auto* key : {"dataset", "model", "opt"}) {
-      if (!run.settings.value(key, nlohmann::json()).is_string())
-        fail("{}: the settings have no {}", file.string(), key);
+      if (!run.settings.value(key, nlohmann::json()).is_string()) fail("{}: the settings have no {}", place, key);
     }
     const auto seed = run.settings.value("seed", nlohmann::json());
     run.seed = seed.is_number_integer() ? seed.get<int64_t>() : 0;
@@ -93,20 +86,20 @@ class Collector {
     found_.runs.push_back(std::move(run));
   }
 
-  void take_cost(const fs::path& file, const std::string& name) {
+  void take_cost(const fs::path& file) {
     try {
-      FoundCost cost{name, nlohmann::json::parse(read_file(file)).get<CostReport>()};
+      FoundCost cost{name_of(file), nlohmann::json::parse(store_->text(file)).get<CostReport>()};
       for (const auto& row : cost.report.rows) engine(row.engine);
       found_.costs.push_back(std::move(cost));
     } catch (const nlohmann::json::exception& error) {
-      fail("{}: not the figures of sgdph cost: {}", file.string(), error.what());
+      fail("{}: not the figures of sgdph cost: {}", place_of(file).string(), error.what());
     }
   }
 
-  void take_inspection(const fs::path& file, const std::string& name) {
+  void take_inspection(const fs::path& file) {
     FoundInspection inspection;
-    inspection.name = name;
-    inspection.facts = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
+    inspection.name = name_of(file);
+    inspection.facts = nlohmann::ordered_json::parse(store_->text(file), nullptr, false);
     for (const auto* key : {"blocks", "rows"}) {
       if (!inspection.facts.is_object() || !inspection.facts.contains(key) || !inspection.facts[key].is_array())
         continue;
@@ -114,23 +107,24 @@ class Collector {
       inspection.facts.erase(key);
       break;
     }
-    if (inspection.blocks.is_null()) fail("{}: no list of blocks as sgdph inspect writes it", file.string());
-    std::set<fs::path> pictures;
-    for (const auto& beside : fs::directory_iterator(file.parent_path())) {
-      const auto stem = beside.path().filename().string();
-      if (stem.rfind("inspect", 0) == 0 && beside.path().extension() == ".svg") pictures.insert(beside.path());
-    }
-    for (const auto& picture : pictures) {
-      auto svg = read_file(picture);
-      if (svg.size() <= kLargestPicture) {
-        inspection.pictures.push_back(std::move(svg));
-      } else {
-        found_.notices.push_back(as_utf8(fmt::format("Left out: {}: larger than a megabyte", picture.string())));
+    if (inspection.blocks.is_null()) fail("{}: no list of blocks as sgdph inspect writes it", place_of(file).string());
+    for (const auto& beside : files_) {
+      const bool here = beside.parent_path() == file.parent_path();
+      if (!here || beside.extension() != ".svg" || beside.filename().string().rfind("inspect", 0) != 0) continue;
+      auto svg = store_->text(beside);
+      if (svg.size() > kLargestPicture) {
+        found_.notices.push_back(
+            as_utf8(fmt::format("Left out: {}: larger than a megabyte", place_of(beside).string())));
+        continue;
       }
+      inspection.pictures.push_back(std::move(svg));
+      found_.files.push_back({store_, beside});
     }
     found_.inspections.push_back(std::move(inspection));
   }
 
+  std::shared_ptr<const RunStore> store_;  ///< under way, and its files
+  std::vector<fs::path> files_;
   Collection found_;
   std::set<fs::path> seen_;
 };
@@ -143,17 +137,31 @@ bool Collection::empty() const {
          std::none_of(experiments.begin(), experiments.end(), of_cost);
 }
 
-Collection collect(const std::vector<fs::path>& folders) {
+Collection collect(const std::vector<fs::path>& places) {
   Collector collector;
-  for (const auto& folder : folders) collector.look_through(folder);
+  for (const auto& place : places) collector.look_through(place);
   auto found = collector.result();
   if (found.empty()) {
     fail(
-        "no run, cost.json or inspect.json in {}{}", folders.front().string(),
-        found.notices.empty() ? (folders.size() > 1 ? " and the other folders" : "")
+        "no run, cost.json or inspect.json in {}{}", places.front().string(),
+        found.notices.empty() ? (places.size() > 1 ? " and the other folders" : "")
                               : fmt::format(" that can be read; {}", found.notices.front()));
   }
   return found;
+}
+
+std::string pack(const Collection& collection) {
+  PackedRecords records;
+  for (const auto& file : collection.files) {
+    const auto name = packed_name(file);
+    if (file.path.filename() == kRunLog) {
+      records.runs.push_back(
+          {fs::path(name).parent_path().generic_string(), *file.store->log(file.path.parent_path())});
+    } else {
+      records.files.push_back({name, file.store->text(file.path)});
+    }
+  }
+  return pack_records(records);
 }
 
 }  // namespace sgdph::lab

@@ -3,13 +3,14 @@
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cost/report.h"
+#include "records/run_store.h"
 #include "report/experiment_table.h"
 #include "report/reference.h"
-#include "study/run_record.h"
 
 namespace sgdph::lab {
 
@@ -33,21 +34,31 @@ struct FoundInspection {  // NOLINT(bugprone-exception-escape): the library's js
   std::vector<std::string> pictures;  ///< SVG
 };
 
-/// What lies in the folders of a report.
+/// A file that something was read from, to pack it.
+struct FoundFile {
+  std::shared_ptr<const RunStore> store;
+  std::filesystem::path path;  ///< below the store
+};
+
+/// What lies in the folders and packed files of a report.
 struct Collection {
   std::vector<FoundRun> runs;
   std::vector<FoundCost> costs;
   std::vector<FoundInspection> inspections;
   std::vector<ExperimentTable> experiments;
   std::vector<ReferenceFigure> references;
+  std::vector<FoundFile> files;      ///< that all this was read from
   std::vector<std::string> notices;  ///< what was left out, and why
 
   /// Experiments of accuracy alone are nothing: they point to runs.
   bool empty() const;
 };
 
-/// Looks through the folders and all below them. A file that cannot be read is left out with a notice; a
-/// folder that does not exist, or folders with nothing at all, are a UserError.
-Collection collect(const std::vector<std::filesystem::path>& folders);
+/// Looks through the folders and all below them, and through packed files. A file that cannot be read is left out with
+/// a notice; a folder that does not exist, folders with nothing at all and a damaged packed file are a UserError.
+Collection collect(const std::vector<std::filesystem::path>& places);
+
+/// All of it in one text that `collect` reads from a file as it reads the folders.
+std::string pack(const Collection& collection);
 
 }  // namespace sgdph::lab

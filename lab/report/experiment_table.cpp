@@ -1,7 +1,6 @@
 #include "report/experiment_table.h"
 
 #include "base/error.h"
-#include "base/files.h"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -44,8 +43,8 @@ std::string note_of(const json& experiment) {
 
 }  // namespace
 
-std::optional<std::vector<ExperimentTable>> read_experiment_tables(const std::filesystem::path& file) {
-  const auto text = read_file(file);
+std::optional<std::vector<ExperimentTable>> read_experiment_tables(
+    const std::filesystem::path& file, const std::string& text) {
   const auto experiment = json::parse(text, nullptr, false);
   if (experiment.is_discarded()) {
     if (text.rfind(kBeginning, 0) == 0) fail("{}: not JSON, or cut off", file.string());

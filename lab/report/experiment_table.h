@@ -30,6 +30,7 @@ struct ExperimentTable {
 
 /// The tables in a file that `sgdph reproduce` wrote (NAME.json); nothing if it is another kind of JSON. A UserError if
 /// it is damaged.
-std::optional<std::vector<ExperimentTable>> read_experiment_tables(const std::filesystem::path& file);
+std::optional<std::vector<ExperimentTable>> read_experiment_tables(
+    const std::filesystem::path& file, const std::string& text);
 
 }  // namespace sgdph::lab

@@ -1,16 +1,15 @@
 #include "report/reference.h"
 
 #include "base/error.h"
-#include "base/files.h"
 
 #include <nlohmann/json.hpp>
 
 namespace sgdph::lab {
 
-std::vector<ReferenceFigure> read_references(const std::filesystem::path& file) {
+std::vector<ReferenceFigure> read_references(const std::filesystem::path& file, const std::string& text) {
   std::vector<ReferenceFigure> figures;
   try {
-    const auto json = nlohmann::json::parse(read_file(file));
+    const auto json = nlohmann::json::parse(text);
     for (const auto& entry : json.at("figures")) {
       ReferenceFigure figure;
       figure.source = entry.at("source").get<std::string>();

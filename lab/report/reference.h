@@ -20,6 +20,6 @@ constexpr const char* kReferenceFile = "reference.json";
 
 /// {"figures": [{"source", "value", "deviation", "runs": [folders relative to the file]}]}. A UserError for a file of
 /// another kind.
-std::vector<ReferenceFigure> read_references(const std::filesystem::path& file);
+std::vector<ReferenceFigure> read_references(const std::filesystem::path& file, const std::string& text);
 
 }  // namespace sgdph::lab

@@ -28,12 +28,11 @@ const std::map<std::string, ReportFormat>& report_formats() {
 
 ReportContent read_report(const ReportOptions& options) {
   ReportContent content;
-  content.found = collect(options.folders);
+  content.found = collect(options.places);
   content.comparisons = make_comparisons(content.found);
-  auto folder = fs::absolute(options.folders.front()).lexically_normal();
-  if (!folder.has_filename()) folder = folder.parent_path();
-  content.title =
-      options.title.empty() ? fmt::format("Report: {}", as_utf8(folder.filename().string())) : options.title;
+  auto place = fs::absolute(options.places.front()).lexically_normal();
+  if (!place.has_filename()) place = place.parent_path();
+  content.title = options.title.empty() ? fmt::format("Report: {}", as_utf8(place.filename().string())) : options.title;
   if (!options.notes.empty()) content.notes = as_utf8(read_file(options.notes));
   std::vector<std::string> parts;
   const auto& runs = content.found.runs;
@@ -60,8 +59,10 @@ std::string block_picture_name(size_t inspection, size_t picture) {
 
 fs::path write_report(const ReportContent& content, const ReportOptions& options) {
   const bool html = options.format == ReportFormat::Html;
-  auto file = options.output.empty() ? options.folders.front() / (html ? "report.html" : "report.md") : options.output;
   std::error_code error;
+  const auto& first = options.places.front();
+  const auto folder = fs::is_directory(first, error) ? first : folder_of(first);
+  auto file = options.output.empty() ? folder / (html ? "report.html" : "report.md") : options.output;
   if (fs::is_directory(file, error)) fail("--output: {} is a folder; give a file", file.string());
   const auto figures = options.figures.empty() ? fs::path() : fs::absolute(options.figures).lexically_normal();
   const auto seen =

@@ -14,15 +14,15 @@ enum class ReportFormat { Html, Markdown };
 const std::map<std::string, ReportFormat>& report_formats();
 
 struct ReportOptions {
-  std::vector<std::filesystem::path> folders;
-  std::string title;              ///< empty: by the first folder
-  std::filesystem::path notes;    ///< a file of Markdown to stand first; empty: none
-  std::filesystem::path figures;  ///< empty: none
-  std::filesystem::path output;   ///< the file; empty: report.html or report.md in the first folder
+  std::vector<std::filesystem::path> places;  ///< folders, and packed files
+  std::string title;                          ///< empty: by the first place
+  std::filesystem::path notes;                ///< a file of Markdown to stand first; empty: none
+  std::filesystem::path figures;              ///< empty: none
+  std::filesystem::path output;  ///< the file; empty: report.html or report.md in the first folder, or beside the file
   ReportFormat format = ReportFormat::Html;
 };
 
-/// Reads the folders and puts the runs in comparisons and series.
+/// Reads the records and puts the runs in comparisons and series.
 ReportContent read_report(const ReportOptions& options);
 
 /// Name of the picture of a comparison's metric.

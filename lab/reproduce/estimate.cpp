@@ -3,7 +3,7 @@
 #include "base/interrupt.h"
 #include "base/machine.h"
 #include "data/loader.h"
-#include "study/run_record.h"
+#include "records/run_record.h"
 #include "tables/statistics.h"
 #include "train/setup.h"
 #include "train/trainer.h"

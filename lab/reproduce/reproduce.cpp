@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "records/run_log.h"
 #include "reproduce/cost_experiment.h"
 #include "reproduce/estimate.h"
 
@@ -26,24 +27,49 @@ bool is_planned(const std::vector<StudyRun>& runs, const fs::path& folder) {
   return std::any_of(runs.begin(), runs.end(), [&](const auto& run) { return run.folder == folder; });
 }
 
-void write_result(const ExperimentResult& result, const ReproduceOptions& options) {
-  const auto stem = options.output_dir / options.experiment.name;
-  present(result).write(stem);
-  if (!measures_cost(options)) write_file_atomically(stem.string() + "-curves.csv", {curves_csv(result)});
-}
-
-/// The seeds that any run in the folder has.
-std::set<int64_t> seeds_in_folder(const fs::path& folder) {
+/// The seeds that any run there has.
+std::set<int64_t> seeds_in(const RunStore& store) {
   std::set<int64_t> seeds;
   static const std::string kMark = "-seed";
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const auto name = entry.path().filename().string();
+  for (const auto& file : store.files()) {
+    const auto name = file.parent_path().string();
     const auto mark = name.rfind(kMark);
-    if (mark == std::string::npos || !entry.is_directory()) continue;
+    if (mark == std::string::npos || file.filename() != kRunLog) continue;
     const auto seed = number_from<int64_t>(name.substr(mark + kMark.size()));
     if (seed && *seed >= 0) seeds.insert(*seed);
   }
   return seeds;
+}
+
+/// Of the cells that are planned or have a record.
+ExperimentResult known_result(
+    const Experiment& experiment, Selection selection, const RunStore& store,
+    const std::set<std::vector<std::string>>& planned) {
+  auto result = collect_result(experiment, selection, store, seeds_in(store));
+  auto& cells = result.cells;
+  const auto unknown = [&](const CellResult& cell) {
+    return cell.runs.empty() && planned.count(cell.cell.values) == 0;
+  };
+  const auto all = cells.size();
+  cells.erase(std::remove_if(cells.begin(), cells.end(), unknown), cells.end());
+  if (cells.empty()) {
+    fail("{}: no run of {} at {} scale", store.place().string(), experiment.name, to_string(selection.scale));
+  }
+  if (cells.size() < all) {
+    result.notes.push_back(fmt::format("{} of the experiment's {} cells are not here", all - cells.size(), all));
+  }
+  selection.only.clear();
+  for (auto& cell : cells) {
+    if (planned.count(cell.cell.values) == 0) cell.planned = cell.runs.size();  // nothing more is known of it
+    for (size_t i = 0; i < cell.cell.values.size(); ++i) {
+      selection.only[experiment.axes[i].name].push_back(cell.cell.values[i]);
+    }
+  }
+  const auto [fewest, most] = std::minmax_element(
+      cells.begin(), cells.end(), [](const auto& a, const auto& b) { return a.planned < b.planned; });
+  result.reductions = reductions(experiment, selection, fewest->planned, most->planned);
+  compare_with_paper(result);
+  return result;
 }
 
 /// All that is known of the experiment at this scale, so that a part of the grid does not replace the result of a
@@ -55,29 +81,9 @@ ExperimentResult whole_result(const ReproduceOptions& options) {
     const auto cost = cost_options_of(whole.experiment, whole.selection);
     return result_of(finished_cost_report(cost, whole.output_dir) ? whole : options);
   }
-  auto result = collect_result(whole.experiment, whole.selection, whole.output_dir, seeds_in_folder(whole.output_dir));
   std::set<std::vector<std::string>> selected;
   for (const auto& cell : cells_of(options.experiment, options.selection)) selected.insert(cell.values);
-  auto& cells = result.cells;
-  const auto unknown = [&](const CellResult& cell) {
-    return cell.folders.empty() && selected.count(cell.cell.values) == 0;
-  };
-  const auto all = cells.size();
-  cells.erase(std::remove_if(cells.begin(), cells.end(), unknown), cells.end());
-  if (cells.size() < all) {
-    result.notes.push_back(fmt::format("{} of the experiment's {} cells are not here", all - cells.size(), all));
-  }
-  for (auto& cell : cells) {
-    if (selected.count(cell.cell.values) == 0) cell.planned = cell.folders.size();  // nothing more is known of it
-    for (size_t i = 0; i < cell.cell.values.size(); ++i) {
-      whole.selection.only[options.experiment.axes[i].name].push_back(cell.cell.values[i]);
-    }
-  }
-  const auto [fewest, most] = std::minmax_element(
-      cells.begin(), cells.end(), [](const auto& a, const auto& b) { return a.planned < b.planned; });
-  result.reductions = reductions(options.experiment, whole.selection, fewest->planned, most->planned);
-  compare_with_paper(result);
-  return result;
+  return known_result(whole.experiment, whole.selection, *folder_of_runs(whole.output_dir), selected);
 }
 
 int measure(const ReproduceOptions& options) {
@@ -155,9 +161,26 @@ int run_experiment(const ReproduceOptions& options, const ReproducePlan& plan) {
 }
 
 ExperimentResult result_of(const ReproduceOptions& options) {
-  if (!measures_cost(options)) return collect_result(options.experiment, options.selection, options.output_dir);
+  if (!measures_cost(options)) {
+    return collect_result(options.experiment, options.selection, *folder_of_runs(options.output_dir));
+  }
   const auto cost = cost_options_of(options.experiment, options.selection);
   return collect_cost_result(options.experiment, options.selection, finished_cost_report(cost, options.output_dir));
+}
+
+ExperimentResult result_from_records(const ReproduceOptions& options, const fs::path& records) {
+  if (measures_cost(options)) {
+    fail("--records: {} is a measurement; 'sgdph report' shows its cost.json", options.experiment.name);
+  }
+  auto result = known_result(options.experiment, options.selection, *open_run_store(records), {});
+  result.records = fs::absolute(records).lexically_relative(fs::absolute(options.output_dir)).lexically_normal();
+  return result;
+}
+
+void write_result(const ExperimentResult& result, const ReproduceOptions& options) {
+  const auto stem = options.output_dir / options.experiment.name;
+  present(result).write(stem);
+  if (!measures_cost(options)) write_file_atomically(stem.string() + "-curves.csv", {curves_csv(result)});
 }
 
 }  // namespace sgdph::lab

@@ -38,4 +38,11 @@ int run_experiment(const ReproduceOptions& options, const ReproducePlan& plan);
 /// From the records as they are.
 ExperimentResult result_of(const ReproduceOptions& options);
 
+/// Of all records of the experiment in a folder or packed file, whoever trained them: the cells of the selection that
+/// have one. A UserError if none has.
+ExperimentResult result_from_records(const ReproduceOptions& options, const std::filesystem::path& records);
+
+/// Writes NAME.txt, .md, .csv, .json and -curves.csv to the output folder.
+void write_result(const ExperimentResult& result, const ReproduceOptions& options);
+
 }  // namespace sgdph::lab

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/machine.h"
-#include "study/run_record.h"
 
 #include <fmt/format.h>
 
@@ -44,8 +43,8 @@ void add_curve(CellResult& result, std::vector<size_t>& counts, const RunRecord&
 
 /// Of the seeds that are planned, and of others that have a record.
 CellResult collect_cell(
-    const Cell& cell, const std::vector<int64_t>& planned, const std::set<int64_t>& others,
-    const std::filesystem::path& output_dir, std::vector<std::string>& notes) {
+    const Cell& cell, const std::vector<int64_t>& planned, const std::set<int64_t>& others, const RunStore& store,
+    std::vector<std::string>& notes) {
   CellResult result;
   result.cell = cell;
   result.planned = planned.size();
@@ -54,11 +53,13 @@ CellResult collect_cell(
   auto seeds = others;
   seeds.insert(planned.begin(), planned.end());
   for (const auto seed : seeds) {
-    const auto run = run_of(cell, seed, output_dir);
+    const auto run = run_of(cell, seed, store.place());
     std::optional<RunRecord> record;
     try {
-      check_run_folder(run, false);
-      record = read_run_record(run.folder);
+      if (!store.is_packed()) check_run_folder(run, false);
+      auto found = store.record(run.folder.filename());
+      if (found && store.is_packed()) check_same_settings(run, *found);
+      record = std::move(found);
     } catch (const UserError& error) {
       notes.push_back(fmt::format("{}: left out: {}", run.name, error.what()));
     }
@@ -71,12 +72,12 @@ CellResult collect_cell(
       continue;
     }
     if (std::find(planned.begin(), planned.end(), seed) == planned.end()) ++result.planned;
-    result.folders.push_back(run.folder.string());
     const auto version = record->header_text("version");
     if (version != sgdph_version()) notes.push_back(fmt::format("{}: made by version {}", run.name, version));
     add_curve(result, counts, *record);
     result.diverged += record->status == "diverged" ? 1 : 0;
     if (finished) figures.push_back(record->top1);
+    result.runs.push_back(std::move(*record));
   }
   for (size_t i = 0; i < counts.size(); ++i) result.curve[i] /= static_cast<double>(counts[i]);
   result.ours = statistic(figures);
@@ -141,12 +142,12 @@ ExperimentResult result_without_cells(const Experiment& experiment, const Select
 }
 
 ExperimentResult collect_result(
-    const Experiment& experiment, const Selection& selection, const std::filesystem::path& output_dir,
+    const Experiment& experiment, const Selection& selection, const RunStore& store,
     const std::set<int64_t>& other_seeds) {
   auto result = result_without_cells(experiment, selection);
   const auto seeds = seeds_of(experiment, selection);
   for (const auto& cell : cells_of(experiment, selection)) {
-    result.cells.push_back(collect_cell(cell, seeds, other_seeds, output_dir, result.notes));
+    result.cells.push_back(collect_cell(cell, seeds, other_seeds, store, result.notes));
   }
   compare_with_paper(result);
   return result;

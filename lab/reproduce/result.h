@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "records/run_store.h"
 #include "reproduce/cells.h"
 #include "study/summary.h"
 #include "tables/ranking.h"
@@ -22,8 +23,8 @@ struct CellResult {
   std::optional<PaperFigure> paper;
   size_t rank = 0;  ///< among those of its group that are ranked, from 1; 0 if it is not
   size_t paper_rank = 0;
-  std::vector<double> curve;         ///< test accuracy after each epoch, mean of the runs that reached it
-  std::vector<std::string> folders;  ///< of the runs whose records are here
+  std::vector<double> curve;    ///< test accuracy after each epoch, mean of the runs that reached it
+  std::vector<RunRecord> runs;  ///< whose records are here
 
   std::optional<double> difference() const;
 };
@@ -45,16 +46,17 @@ struct ExperimentResult {
   std::vector<std::string> reductions;
   std::vector<CellResult> cells;
   std::vector<GroupResult> groups;
+  std::filesystem::path records;   ///< where the runs are, as seen from the tables; empty: beside them
   std::vector<std::string> notes;  ///< what a reader must know of the records: other versions, unreadable ones
 };
 
 /// What a result begins with: the experiment, its scale and reductions.
 ExperimentResult result_without_cells(const Experiment& experiment, const Selection& selection);
 
-/// Ours from the run records in their folders, and nothing else: it is rebuilt without training. Other seeds count in
-/// the cells that have a record of them.
+/// Ours from the run records, and nothing else: it is rebuilt without training. Other seeds count in the cells that
+/// have a record of them.
 ExperimentResult collect_result(
-    const Experiment& experiment, const Selection& selection, const std::filesystem::path& output_dir,
+    const Experiment& experiment, const Selection& selection, const RunStore& store,
     const std::set<int64_t>& other_seeds = {});
 
 /// Ranks and groups of cells whose figures are there.

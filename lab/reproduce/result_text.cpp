@@ -2,7 +2,6 @@
 
 #include "base/machine.h"
 #include "reproduce/result.h"
-#include "study/run_record.h"
 #include "tables/text.h"
 
 #include "base/error.h"
@@ -152,8 +151,8 @@ nlohmann::json cell_json(const ExperimentResult& result, const CellResult& cell)
         {"section", cell.paper->section},
         {"note", cell.paper->note}};
   }
-  auto runs = nlohmann::json::array();  // beside the file that this goes to
-  for (const auto& folder : cell.folders) runs.push_back(std::filesystem::path(folder).filename().string());
+  auto runs = nlohmann::json::array();  // as seen from the file that this goes to
+  for (const auto& run : cell.runs) runs.push_back((result.records / run.folder.filename()).generic_string());
   nlohmann::json ours;
   if (cell.ours.count > 0) ours = cell.ours;
   return {
@@ -214,18 +213,11 @@ std::string curves_csv(const ExperimentResult& result) {
   table.columns = result.experiment.axis_names();
   for (const auto* column : {"seed", "epoch", "train_top1", "test_top1"}) table.columns.emplace_back(column);
   for (const auto& cell : result.cells) {
-    for (const auto& folder : cell.folders) {
-      std::optional<RunRecord> record;
-      try {
-        record = read_run_record(folder);
-      } catch (const UserError&) {
-        continue;  // named in the notes
-      }
-      if (!record) continue;
-      for (const auto& epoch : record->epochs) {
+    for (const auto& run : cell.runs) {
+      for (const auto& epoch : run.epochs) {
         const auto& values = cell.cell.values;
         auto& row = table.rows.emplace_back(values.begin(), values.end());
-        row.emplace_back(record->header.value("seed", nlohmann::json()).dump());
+        row.emplace_back(run.header.value("seed", nlohmann::json()).dump());
         for (const auto* key : {"epoch", "train_top1", "test_top1"})
           row.emplace_back(epoch.value(key, nlohmann::json()).dump());
       }

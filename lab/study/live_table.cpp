@@ -3,7 +3,7 @@
 #include "base/machine.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "study/run_record.h"
+#include "records/run_record.h"
 #include "train/progress.h"
 
 #include <fmt/format.h>

@@ -4,9 +4,10 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/process.h"
+#include "records/run_log.h"
+#include "records/run_record.h"
 #include "settings/recipe.h"
 #include "study/live_table.h"
-#include "study/run_record.h"
 #include "train/run_folder.h"
 #include "train/setup.h"
 #include "train/trainer.h"
@@ -53,9 +54,14 @@ void check_run_folder(const StudyRun& run, bool same_cost) {
     return;
   }
   // A new run would write over it.
-  if (!is_over(run) && fs::exists(run.folder / "log.jsonl")) {
+  if (!is_over(run) && fs::exists(run.folder / kRunLog)) {
     fail("{} has an unfinished record and no settings.toml to continue it with; move it away", run.folder.string());
   }
+}
+
+void check_same_settings(const StudyRun& run, const RunRecord& record) {
+  const auto where = (record.folder / kRunLog).string();
+  check_same_run(settings_from_json(record.header.value("settings", nlohmann::json()), where), run.settings, false);
 }
 
 void check_inputs(const std::vector<StudyRun>& runs) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "records/run_record.h"
 #include "settings/settings.h"
 
 namespace sgdph::lab {
@@ -25,6 +26,9 @@ bool is_over(const StudyRun& run);
 /// Refuses, with a UserError, a folder that cannot take the run: one that holds a run of other settings, or a record
 /// that cannot be read or continued. With `same_cost` what decides time and memory may not differ either.
 void check_run_folder(const StudyRun& run, bool same_cost);
+
+/// Refuses, with a UserError, a record that is of other settings than the run.
+void check_same_settings(const StudyRun& run, const RunRecord& record);
 
 /// Opens the data and builds each network, and every optimizer, once, so that bad input shows before anything is
 /// written.

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "study/run_record.h"
+#include "records/run_record.h"
 #include "tables/presentation.h"
 #include "tables/statistics.h"
 

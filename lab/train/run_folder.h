@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/checkpoint_file.h"
+#include "records/run_log.h"
 #include "settings/settings.h"
 
 namespace sgdph::lab {
@@ -34,7 +35,7 @@ class RunFolder {
   ~RunFolder();
 
   const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path log() const { return path_ / "log.jsonl"; }
+  std::filesystem::path log() const { return path_ / kRunLog; }
   std::filesystem::path model() const { return path_ / "model.pt"; }
   Settings settings() const;
   void replace_settings(const Settings& settings) const;

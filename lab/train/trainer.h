@@ -9,11 +9,11 @@
 #include "data/loader.h"
 #include "data/registry.h"
 #include "models/registry.h"
+#include "records/run_log.h"
 #include "settings/settings.h"
 #include "train/optimizers.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
-#include "train/run_log.h"
 #include "train/training_step.h"
 
 namespace sgdph {

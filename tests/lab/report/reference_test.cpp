@@ -20,7 +20,7 @@ TEST(References, AreReadFromTheirFile) {
       folder / kReferenceFile,
       {R"({"figures": [{"source": "paper", "value": 77.5, "deviation": 0.25, "runs": ["a", "b"]},)",
        R"({"source": "paper", "value": 70, "runs": ["c"]}]})"});
-  const auto figures = read_references(folder / kReferenceFile);
+  const auto figures = read_references(folder / kReferenceFile, read_file(folder / kReferenceFile));
   ASSERT_EQ(figures.size(), 2U);
   EXPECT_EQ(figures[0].source, "paper");
   EXPECT_EQ(figures[0].value, 77.5);
@@ -33,7 +33,10 @@ TEST(References, OfAnotherKindAreNamed) {
   const TempFolder folder;
   for (const auto* text : {"", "[]", "{\"figures\": [{\"source\": \"x\"}]}", "{\"figures\": 3}"}) {
     write_file_atomically(folder / kReferenceFile, {text});
-    EXPECT_TRUE(contains(error_of([&] { read_references(folder / kReferenceFile); }), kReferenceFile)) << text;
+    EXPECT_TRUE(contains(
+        error_of([&] { read_references(folder / kReferenceFile, read_file(folder / kReferenceFile)); }),
+        kReferenceFile))
+        << text;
   }
 }
 

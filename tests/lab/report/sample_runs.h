@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <string>
 
+#include "records/run_log.h"
 #include "report/collect.h"
-#include "train/run_log.h"
 
 namespace sgdph::test {
 

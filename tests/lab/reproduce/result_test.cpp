@@ -1,8 +1,10 @@
 #include "reproduce/result.h"
+#include "base/files.h"
 #include "base/machine.h"
+#include "records/packed_records.h"
+#include "records/run_log.h"
 #include "support/checks.h"
 #include "support/sample_data.h"
-#include "train/run_log.h"
 
 #include <gtest/gtest.h>
 
@@ -43,14 +45,14 @@ class ResultTest : public testing::Test {
     const auto run = run_of(cells_of(experiment_, selection_).at(cell), seed, folder_.path());
     std::filesystem::create_directories(run.folder);
     RunLog log(run.folder / "log.jsonl");
-    log.start({{{"type", "header"}, {"version", version_}, {"seed", seed}}});
+    log.start({{{"type", "header"}, {"version", version_}, {"seed", seed}, {"settings", to_json(run.settings)}}});
     for (size_t epoch = 1; epoch <= epochs; ++epoch) {
       log.append({{"type", "epoch"}, {"epoch", epoch}, {"train_top1", 99}, {"test_top1", epoch == epochs ? top1 : 10}});
     }
     if (status == "unfinished") return;
     log.append({{"type", "end"}, {"status", status}, {"cost", {{"train_seconds", 1}, {"peak_memory_bytes", 1}}}});
   }
-  ExperimentResult result() const { return collect_result(experiment_, selection_, folder_.path()); }
+  ExperimentResult result() const { return collect_result(experiment_, selection_, *folder_of_runs(folder_.path())); }
 
   Experiment experiment_ = parse_experiment("x", kText, kFigures, "x.toml");
   Selection selection_;
@@ -126,7 +128,7 @@ TEST_F(ResultTest, ARunThatWasContinuedBeyondThePlanIsLeftOutAndNamed) {
   write(0, 1, 50, "finished", 3);
   const auto found = result();
   EXPECT_EQ(found.cells[0].ours.count, 0U);
-  EXPECT_TRUE(found.cells[0].folders.empty());  // no report is to average over it
+  EXPECT_TRUE(found.cells[0].runs.empty());  // no report is to average over it
   EXPECT_TRUE(found.cells[0].curve.empty());
   ASSERT_EQ(found.notes.size(), 1U);
   EXPECT_TRUE(contains(found.notes[0], "it has 3 epochs, planned are 2")) << found.notes[0];
@@ -135,7 +137,7 @@ TEST_F(ResultTest, ARunThatWasContinuedBeyondThePlanIsLeftOutAndNamed) {
 TEST_F(ResultTest, OtherSeedsCountWhereTheyHaveARecord) {
   write(0, 1, 50);
   write(0, 7, 60);
-  const auto found = collect_result(experiment_, selection_, folder_.path(), {1, 7});
+  const auto found = collect_result(experiment_, selection_, *folder_of_runs(folder_.path()), {1, 7});
   EXPECT_EQ(found.cells[0].ours.count, 2U);
   EXPECT_EQ(found.cells[0].planned, 3U);
   EXPECT_EQ(found.cells[1].planned, 2U);
@@ -163,6 +165,40 @@ TEST_F(ResultTest, WithoutFiguresOfThePaperItsColumnsAreNotThere) {
 TEST_F(ResultTest, WhereTheDataLiesIsNotSaid) {
   selection_.data_paths = {{"fashion-mnist", "/some/where"}};
   EXPECT_FALSE(contains(present(result()).as(TableFormat::Json), "/some/where"));
+}
+
+TEST_F(ResultTest, APackedFileGivesTheTablesOfItsFolder) {
+  write(0, 1, 50);
+  write(0, 2, 53);
+  write(1, 1, 40, "diverged", 1);
+  const auto folder = result();
+  const auto file = folder_ / "packed.jsonl";
+  PackedRecords records;
+  for (const auto& cell : folder.cells) {
+    for (const auto& run : cell.runs) {
+      records.runs.push_back({run.folder.filename().string(), read_log(run.folder / "log.jsonl")});
+    }
+  }
+  ASSERT_EQ(records.runs.size(), 3U);
+  write_file_atomically(file, {pack_records(records)});
+  const auto packed = collect_result(experiment_, selection_, *open_run_store(file));
+  for (const auto format : {TableFormat::Text, TableFormat::Markdown, TableFormat::Csv, TableFormat::Json}) {
+    EXPECT_EQ(present(packed).as(format), present(folder).as(format));
+  }
+  EXPECT_EQ(curves_csv(packed), curves_csv(folder));
+}
+
+TEST_F(ResultTest, APackedRunOfOtherSettingsIsLeftOutAndNamed) {
+  write(0, 1, 50);
+  const auto run = run_of(cells_of(experiment_, selection_)[0], 1, folder_.path());
+  auto lines = read_log(run.folder / "log.jsonl");
+  lines[0]["settings"]["batch_size"] = 7;
+  const auto file = folder_ / "packed.jsonl";
+  write_file_atomically(file, {pack_records({{{run.folder.filename().string(), lines}}, {}})});
+  const auto found = collect_result(experiment_, selection_, *open_run_store(file));
+  EXPECT_EQ(found.cells[0].ours.count, 0U);
+  ASSERT_EQ(found.notes.size(), 1U);
+  EXPECT_TRUE(contains(found.notes[0], "batch_size is 7")) << found.notes[0];
 }
 
 TEST_F(ResultTest, RecordsOfAnotherVersionCountAndDamagedOnesAreNamed) {

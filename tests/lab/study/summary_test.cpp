@@ -1,8 +1,8 @@
 #include "study/summary.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "records/run_log.h"
 #include "support/checks.h"
-#include "train/run_log.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 #include "train/run_folder.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "records/run_log.h"
 #include "support/checks.h"
-#include "train/run_log.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

@@ -1,4 +1,4 @@
-#include "train/run_log.h"
+#include "records/run_log.h"
 
 #include "base/error.h"
 #include "base/files.h"

@@ -7,6 +7,9 @@
 
 namespace sgdph::lab {
 
+/// Name of the file in a run's folder.
+constexpr const char* kRunLog = "log.jsonl";
+
 /// The log of a run, JSON lines: a header, one record per epoch, and an end record. Each line is on the disk before the
 /// next step; a line that cannot be written whole is taken back.
 class RunLog {

@@ -1,7 +1,10 @@
-#include "study/run_record.h"
+#include "records/run_record.h"
 
 #include "base/error.h"
-#include "train/run_log.h"
+#include "records/run_log.h"
+#include "settings/settings.h"
+
+#include <algorithm>
 
 namespace sgdph::lab {
 
@@ -10,11 +13,8 @@ std::string RunRecord::header_text(const char* key) const {
   return entry.is_null() ? "-" : plain_text(entry);
 }
 
-std::optional<RunRecord> read_run_record(const std::filesystem::path& folder) {
-  const auto path = folder / "log.jsonl";
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  const auto lines = read_log(path);
-  if (lines.empty()) return std::nullopt;
+RunRecord run_record(const std::vector<nlohmann::json>& lines, const std::filesystem::path& folder) {
+  const auto path = folder / kRunLog;
   RunRecord run;
   run.folder = folder;
   try {
@@ -37,6 +37,14 @@ std::optional<RunRecord> read_run_record(const std::filesystem::path& folder) {
   }
   if (run.header.is_null()) fail("{}: the log has no header", path.string());
   return run;
+}
+
+std::optional<RunRecord> read_run_record(const std::filesystem::path& folder) {
+  const auto path = folder / kRunLog;
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  const auto lines = read_log(path);
+  if (lines.empty()) return std::nullopt;
+  return run_record(lines, folder);
 }
 
 }  // namespace sgdph::lab

@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "settings/settings.h"
-
 namespace sgdph::lab {
 
 /// What a run's folder says of it. Made from the log alone, so that tables are rebuilt without training.
@@ -27,6 +25,9 @@ struct RunRecord {
   /// An entry of the header, whatever another version may have put there; "-" if there is none.
   std::string header_text(const char* key) const;
 };
+
+/// From the lines of its log; `folder` is where it lies. A UserError for lines of another kind.
+RunRecord run_record(const std::vector<nlohmann::json>& lines, const std::filesystem::path& folder);
 
 /// Nothing if there is no log yet; a UserError for a log of another kind.
 std::optional<RunRecord> read_run_record(const std::filesystem::path& folder);
