@@ -56,13 +56,12 @@ bench:  ## speed of data pipelines and kernels, of a step against LibTorch and P
 	@build/release/bench/sgdph_kernels_bench
 	@build/release/cli/sgdph cost
 
-results:  ## write docs/results.md anew from the records in experiments/results
+results:  ## the long form of docs/results.md, page and figures, to build/results from the records in experiments
 	@scripts/install-deps.sh lab
 	@cmake --preset release -Wno-dev >/dev/null
 	@$(BUILD) release --target sgdph_cli
-	@rm -rf docs/figures
-	@build/release/cli/sgdph report experiments/results --format markdown --title 'A study at desk scale' \
-	  --notes experiments/results/findings.md --output docs/results.md --figures docs/figures
+	@rm -rf build/results
+	@scripts/results.sh build/release/cli/sgdph build/results
 
 docs:  ## write the tables of options in docs/ anew from the catalogue of optimizers
 	@scripts/install-deps.sh test

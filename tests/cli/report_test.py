@@ -4,6 +4,7 @@ import html.parser
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 import unittest
@@ -253,21 +254,149 @@ class Report(support.CommandTest):
         self.assertLess(size, 5_000_000)
 
 
+class Packed(support.CommandTest):
+    """Records in one file: `report --pack`."""
+
+    def setUp(self):
+        super().setUp()
+        self.study = self.folder / "study"
+        sample_runs.write_comparison(self.study / "main", seeds=2, epochs=6)
+        sample_runs.write_references(self.study / "main", seeds=2)
+        sample_runs.write_experiment(self.study / "experiment")
+        sample_runs.write_cost(self.study / "cost")
+        sample_runs.write_inspection(self.study / "inspect")
+        sample_runs.write_run(self.study / "under way", "sgdm", 1, 3, status="unfinished", model="vgg11")
+        sample_runs.write_run(self.study / "just begun", "sgdm", 2, 0, status="unfinished", model="vgg11")
+        self.packed = self.folder / "kept" / "study.jsonl"
+        self.packed.parent.mkdir()
+
+    def pack(self, *words):
+        self.assertEqual(self.succeed("report", "--pack", self.packed, *words).stdout, f"{self.packed}\n")
+        return self.packed
+
+    def report(self, *words):
+        """What the page, the Markdown and the figures hold, but for the time of writing."""
+        out = self.folder / "out"
+        stderr = self.succeed("report", *words, "--title", "T", "--output", out / "page.html").stderr
+        self.succeed("report", *words, "--title", "T", "--format", "markdown", "--output", out / "page.md", "--figures", out / "svg")
+        return {path.name: re.sub(rb"on \d{4}-\d\d-\d\dT[\d:]+Z\.", b"", path.read_bytes())
+                for path in out.rglob("*") if path.is_file()}, stderr
+
+    def test_a_packed_study_reports_as_its_folders_byte_for_byte(self):
+        wanted, _ = self.report(self.study)
+        self.assertGreater(len(wanted), 10)
+        self.pack(self.study)
+        shutil.rmtree(self.study)
+        for path in (self.folder / "out").rglob("*.*"):
+            path.unlink()
+        made, stderr = self.report(self.packed)
+        self.assertEqual(stderr, "")
+        self.assertEqual(sorted(made), sorted(wanted))
+        for name, content in wanted.items():
+            self.assertEqual(made[name], content, name)
+
+    def test_packed_once_more_it_is_the_same_file(self):
+        first = self.pack(self.study).read_bytes()
+        self.assertEqual(first.count(b"\n"), 1 + 14 + 6 + 2 + 5)  # its beginning, runs, and files beside them
+        again = self.folder / "again.jsonl"
+        self.succeed("report", "--pack", again, self.packed)
+        self.assertEqual(again.read_bytes(), first)
+
+    def test_it_stands_beside_folders(self):
+        self.pack(self.study / "main")
+        made, stderr = self.report(self.packed, self.study / "cost")
+        self.assertEqual(stderr, "")
+        self.assertIn(b"14 runs of 1 task, 1 measurement of cost", made["page.md"])
+        self.assertEqual(self.report(self.study / "main", self.study / "cost")[0], made)
+        _, stderr = self.report(self.packed, self.study / "main")
+        self.assertEqual(stderr.count("the same settings and seed"), 14)
+
+    def test_without_an_output_the_report_lies_beside_it(self):
+        self.pack(self.study)
+        self.assertEqual(self.succeed("report", self.packed).stdout, f"{self.packed.parent / 'report.html'}\n")
+
+    def test_damaged_files_are_one_line_with_file_and_line(self):
+        lines = self.pack(self.study).read_text().splitlines(keepends=True)
+        half = self.folder / "half.jsonl"
+        for text, says in (("".join(lines)[:-20], f"half.jsonl:{len(lines)}: cut off"),
+                           ("".join(lines[:-1]), f"half.jsonl:{len(lines) - 1}: the last line of {len(lines)}"),
+                           (lines[0].replace('"sgdph_records":1', '"sgdph_records":9') + "".join(lines[1:]), "half.jsonl:1: packed records of version 9"),
+                           (lines[0] + "no json\n" + "".join(lines[2:]), "half.jsonl:2: damaged"),
+                           ("", "half.jsonl:1: cut off")):
+            half.write_text(text)
+            self.refuse("report", half, "--output", self.folder / "page.html", says=[says])
+            self.refuse("report", half, self.study, "--output", self.folder / "page.html", says=[says])
+        self.refuse("report", self.study / "main" / "adam-seed1" / "log.jsonl", says=["log.jsonl:1: not records packed"])
+        self.refuse("report", self.folder / "none.jsonl", says=["there is no file", "none.jsonl"])
+        self.refuse("report", "--pack", half, self.study, "--title", "T", says=["--pack", "--title"])
+
+    def test_two_of_one_name_are_refused(self):
+        for part in ("a", "b"):
+            sample_runs.write_run(self.folder / part / "run", "sgdm", 1, lr=0.1 if part == "a" else 0.2)
+        self.refuse("report", "--pack", self.packed, self.folder / "a" / "run", self.folder / "b" / "run", says=["two records are called run"])
+        self.pack(self.folder / "a", self.folder / "b")
+
+
 class Results(support.CommandTest):
-    def test_the_page_of_our_results_is_what_the_records_give(self):
-        root = Path(__file__).resolve().parents[2]
-        records = root / "experiments" / "results"
-        made = self.folder / "docs" / "results.md"
-        done = self.succeed("report", records, "--format", "markdown", "--title", "A study at desk scale", "--notes",
-                            records / "findings.md", "--output", made, "--figures", self.folder / "docs" / "figures")
-        self.assertEqual(done.stderr, "")
+    """The study in docs/results.md, from the records in experiments/."""
 
-        def lines(path):
-            return [line for line in path.read_text().splitlines() if "Written by sgdph" not in line]
+    ROOT = Path(__file__).resolve().parents[2]
+    NETWORKS = ("resnet18", "vgg11")
 
-        self.assertEqual(lines(made), lines(root / "docs" / "results.md"), "'make results' writes it anew")
-        names = {path.name for path in (root / "docs" / "figures").iterdir()}
-        self.assertEqual(names, {path.name for path in (self.folder / "docs" / "figures").iterdir()})
+    def cells(self, experiment, *axes):
+        """The cells of an experiment by row and by their values on these axes, and the rows in their order."""
+        done = self.succeed("reproduce", experiment, "--records", self.ROOT / "experiments" / "records.jsonl", "--format", "json")
+        cells = json.loads(done.stdout)["cells"]
+        return ({(cell["row"], *(cell["values"][axis] for axis in axes)): cell for cell in cells},
+                list(dict.fromkeys(cell["row"] for cell in cells)))
+
+    @staticmethod
+    def accuracy(cell):
+        if cell is None:
+            return "-"
+        text = f"{cell['ours']['mean']:.2f}" + (f" +- {cell['ours']['std']:.2f}" if cell["ours"]["n"] > 1 else "")
+        return f"**{text}**" if cell["rank"] == 1 else text
+
+    def with_ranks(self, cells, row, paper=False):
+        cells = [cells.get((row, network)) for network in self.NETWORKS]
+        figures = [row]
+        for cell in cells:
+            figures += [self.accuracy(cell), str(cell["rank"]) if cell else "-"]
+            figures += [f"{cell['paper']['value']:.2f}", str(cell["paper_rank"])] if paper else []
+        return figures
+
+    def test_every_figure_of_its_tables_is_what_the_records_give(self):
+        tables = []
+        for line in (self.ROOT / "docs" / "results.md").read_text().splitlines():
+            if line.startswith("|---"):
+                tables.append([])
+            elif line.startswith("|") and tables and tables[-1] is not None:
+                tables[-1].append([cell.strip() for cell in line.strip("|").split("|")])
+        tables = [[row for row in table if row[0] not in ("optimizer", "variant of SGD-PH")] for table in tables]
+        cells, rows = self.cells("cifar", "model")
+        wanted = [[self.with_ranks(cells, row, paper=True) for row in rows]]
+        cells, rows = self.cells("best-rates", "model")
+        wanted.append([self.with_ranks(cells, row) for row in rows])
+        cells, rows = self.cells("rates", "model", "rate")
+        wanted.append([[row] + [self.accuracy(cells[row, network, rate]) for network in self.NETWORKS for rate in ("x0.3", "x1", "x3")]
+                       for row in rows])
+        cells, rows = self.cells("curvature", "model")
+        wanted.append([self.with_ranks(cells, row) for row in rows])
+        self.assertEqual([len(table) for table in wanted], [7, 7, 7, 13])
+        self.assertEqual(tables, wanted)
+
+    def test_the_long_form_has_all_runs_and_is_made_outside_the_tree(self):
+        out = self.folder / "long"
+        done = subprocess.run([self.ROOT / "scripts" / "results.sh", os.environ["SGDPH"], out], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout, f"{out / 'results.html'}\n{out / 'results.md'}\n")
+        text = (out / "results.md").read_text()
+        self.assertIn("129 runs of 12 tasks, 1 inspection.", text)
+        self.assertIn("**The curvature contributes nothing that can be seen.**", text)
+        self.assertNotIn("Missing", text)
+        self.assertEqual(len(list((out / "figures").iterdir())), 49)
+        names = re.findall(r"^\| (cifar100-\S+-seed\d) ", text, re.M)
+        self.assertEqual(len(set(names)), 129)
 
 
 if __name__ == "__main__":
