@@ -4,6 +4,8 @@
 //   sgdph_train_step_bench PYTHON train_step.py [rounds] [steps] [batch]
 
 #include "base/machine.h"
+#include "models/image_model.h"
+#include "models/models.h"
 #include "support/sample_data.h"
 #include "train/trainer.h"
 

@@ -1,7 +1,7 @@
 #include "command.h"
 
 #include "data/registry.h"
-#include "models/registry.h"
+#include "models/models.h"
 #include "reproduce/experiment.h"
 #include "settings/optimizer_table.h"
 #include "settings/recipe.h"

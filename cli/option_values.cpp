@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "cost/engine.h"
 #include "data/registry.h"
-#include "models/registry.h"
+#include "models/models.h"
 #include "settings/optimizer_table.h"
 #include "settings/recipe.h"
 

@@ -4,7 +4,7 @@
 #include "base/interrupt.h"
 #include "evaluate_path.h"
 #include "settings_options.h"
-#include "train/setup.h"
+#include "train/resolve.h"
 #include "train/trainer.h"
 
 #include <CLI/CLI.hpp>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/registry.h"
+#include "models/models.h"
 #include "settings/settings.h"
 
 namespace sgdph::lab {

@@ -1,6 +1,7 @@
 #include "cost/engine_run.h"
 
 #include "cost/published.h"
+#include "models/image_model.h"
 
 #include <ATen/Functions.h>
 #include <sgdph/sgd_ph.h>

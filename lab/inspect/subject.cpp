@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "data/loader.h"
 #include "models/state_dict.h"
-#include "train/trainer.h"
+#include "train/run_parts.h"
 
 #include <ATen/Functions.h>
 #include <sgdph/frozen_statistics.h>

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "models/registry.h"
+#include "models/image_model.h"
 #include "settings/settings.h"
 
 namespace sgdph::lab {

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "models/registry.h"
+#include "models/image_model.h"
+#include "models/models.h"
 
 #include <sgdph/nn.h>
 #include <sgdph/weight_norm.h>

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
-#include "train/setup.h"
+#include "train/resolve.h"
 
 #include <fmt/ranges.h>
 

@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "records/run_log.h"
 #include "reproduce/cost_experiment.h"
-#include "reproduce/estimate.h"
 
 #include <fmt/format.h>
 
@@ -134,7 +133,7 @@ ReproducePlan plan_experiment(const ReproduceOptions& options, bool only_look) {
   }
   try {
     const InterruptGuard guard;
-    plan.seconds = estimate_seconds(plan.runs);
+    plan.seconds = forecast_seconds(plan.runs);
   } catch (const UserError& error) {
     if (!only_look) throw;
     plan.time_unknown = error.what();

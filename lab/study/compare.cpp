@@ -4,7 +4,7 @@
 #include "base/files.h"
 #include "settings/optimizer_table.h"
 #include "study/run_plan.h"
-#include "train/setup.h"
+#include "train/resolve.h"
 
 #include <fmt/format.h>
 

@@ -8,11 +8,14 @@
 #include "records/run_record.h"
 #include "settings/recipe.h"
 #include "study/live_table.h"
+#include "train/check_inputs.h"
+#include "train/forecast.h"
+#include "train/resolve.h"
 #include "train/run_folder.h"
-#include "train/setup.h"
-#include "train/trainer.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace sgdph::lab {
 namespace {
@@ -30,16 +33,6 @@ std::vector<std::string> words_of(const StudyRun& run, const fs::path& config) {
 }
 
 }  // namespace
-
-nlohmann::json network_of(const Settings& settings) {
-  auto copy = settings;
-  auto json = nlohmann::json::object();
-  for (const auto& field : fields_of(copy)) {
-    const bool shapes = field.part == Field::Part::Data || field.part == Field::Part::Model;
-    if (shapes || field.key == "batch_size" || field.key == "device") json[field.key] = field.get();
-  }
-  return json;
-}
 
 bool is_over(const StudyRun& run) {
   const auto record = read_run_record(run.folder);
@@ -65,15 +58,27 @@ void check_same_settings(const StudyRun& run, const RunRecord& record) {
 }
 
 void check_inputs(const std::vector<StudyRun>& runs) {
-  std::optional<RunParts> parts;
-  nlohmann::json network;
+  std::vector<Settings> open;
   for (const auto& run : runs) {
-    if (is_over(run)) continue;
-    auto wanted = network_of(run.settings);
-    if (!parts || wanted != network) parts = prepare_run(run.settings);
-    network = std::move(wanted);
-    make_optimizer(*parts->model, run.settings);
+    if (!is_over(run)) open.push_back(run.settings);
   }
+  check_inputs(open);
+}
+
+std::vector<double> forecast_seconds(const std::vector<StudyRun>& runs) {
+  std::vector<size_t> open;
+  std::vector<TrainingAhead> ahead;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (is_over(runs[i])) continue;
+    const auto record = read_run_record(runs[i].folder);
+    const auto done = record ? static_cast<int64_t>(record->epochs.size()) : 0;
+    open.push_back(i);
+    ahead.push_back({runs[i].settings, std::max<int64_t>(0, runs[i].settings.epochs - done)});
+  }
+  const auto found = forecast_seconds(ahead);
+  std::vector<double> seconds(runs.size());
+  for (size_t i = 0; i < open.size(); ++i) seconds[open[i]] = found[i];
+  return seconds;
 }
 
 int run_study(

@@ -17,9 +17,6 @@ struct StudyRun {
   Settings settings;  ///< resolved
 };
 
-/// What decides data and network: runs that agree in it are prepared once.
-nlohmann::json network_of(const Settings& settings);
-
 /// Diverged, or finished with as many epochs as are planned.
 bool is_over(const StudyRun& run);
 
@@ -33,6 +30,10 @@ void check_same_settings(const StudyRun& run, const RunRecord& record);
 /// Opens the data and builds each network, and every optimizer, once, so that bad input shows before anything is
 /// written.
 void check_inputs(const std::vector<StudyRun>& runs);
+
+/// About how many seconds each run will take, or what is left of it; none for what is over. Bad input is a UserError.
+/// Ends early, with zeros, when interrupted.
+std::vector<double> forecast_seconds(const std::vector<StudyRun>& runs);
 
 /// Runs what is not over yet, each in a process of its own so that peak memories do not mix, with a live view of
 /// `table`. `scratch` is a folder for a file or two in the meantime. A run that another process is working on is left

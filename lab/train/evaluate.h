@@ -3,7 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "data/loader.h"
-#include "models/registry.h"
+#include "models/image_model.h"
 #include "settings/settings.h"
 
 namespace sgdph::lab {

@@ -5,12 +5,12 @@
 #include "base/interrupt.h"
 #include "base/machine.h"
 #include "models/state_dict.h"
+#include "records/machine_facts.h"
 #include "train/evaluate.h"
 #include "train/event_log.h"
 #include "train/libtorch_version.h"
-#include "train/setup.h"
+#include "train/schedule.h"
 
-#include <ATen/Parallel.h>
 #include <sgdph/schedulers.h>
 #include <torch/nn/utils/clip_grad.h>
 
@@ -31,35 +31,6 @@ double percent(int64_t part, int64_t whole) {
 }
 
 }  // namespace
-
-LoaderOptions train_loader_options(const Settings& s) {
-  LoaderOptions options;
-  options.batch_size = s.batch_size;
-  options.workers = *s.workers;
-  options.seed = static_cast<uint64_t>(s.seed);
-  options.limit = s.train_limit;
-  options.skip_damaged = s.skip_damaged;
-  options.pin_memory = s.device != "cpu";
-  return options;
-}
-
-RunParts prepare_run(const Settings& settings, bool continued) {
-  RunParts parts;
-  parts.settings = resolve(settings);
-  at::set_num_threads(static_cast<int>(parts.settings.threads));
-  parts.data = open_dataset(parts.settings.dataset, parts.settings.data_path, parts.settings.augment);
-  // A batch larger than the data is refused here, before a folder is made.
-  const Loader train(*parts.data.train, train_loader_options(parts.settings));
-  const auto rest = train.images() % parts.settings.batch_size;
-  parts.model = build_model(parts.settings, *parts.data.train, rest == 0 ? parts.settings.batch_size : rest);
-  if (!parts.settings.init.empty() && !continued) load_weights(*parts.model, parts.settings.init);
-  parts.model->to(at::Device(parts.settings.device));
-  parts.optimizer = make_optimizer(*parts.model, parts.settings);
-  // A GPU must choose the same kernels every time, or a continued run would differ.
-  at::globalContext().setDeterministicCuDNN(true);
-  at::globalContext().setBenchmarkCuDNN(false);
-  return parts;
-}
 
 Trainer::Trainer(RunParts parts, RunFolder folder, Progress& progress)
     : parts_(std::move(parts)),
@@ -91,18 +62,15 @@ int64_t Trainer::steps_per_epoch() const {
 }
 
 nlohmann::json Trainer::header() const {
-  return {
-      {"type", "header"},
-      {"version", sgdph_version()},
-      {"libtorch", libtorch_version()},
-      {"cpu", cpu_name()},
-      {"threads", parts_.settings.threads},
-      {"seed", parts_.settings.seed},
-      {"started", time_stamp()},
-      {"parameters", count_parameters(*parts_.model)},
-      {"train_images", train_loader_->images()},
-      {"test_images", test_loader_->images()},
-      {"settings", to_json(parts_.settings)}};
+  nlohmann::json header = machine_facts(libtorch_version(), parts_.settings.threads);
+  header.update(
+      {{"type", "header"},
+       {"seed", parts_.settings.seed},
+       {"parameters", count_parameters(*parts_.model)},
+       {"train_images", train_loader_->images()},
+       {"test_images", test_loader_->images()},
+       {"settings", to_json(parts_.settings)}});
+  return header;
 }
 
 RunEnd Trainer::run() {

@@ -7,13 +7,10 @@
 #include <string>
 
 #include "data/loader.h"
-#include "data/registry.h"
-#include "models/registry.h"
 #include "records/run_log.h"
-#include "settings/settings.h"
-#include "train/optimizers.h"
 #include "train/progress.h"
 #include "train/run_folder.h"
+#include "train/run_parts.h"
 #include "train/training_step.h"
 
 namespace sgdph {
@@ -48,19 +45,6 @@ struct RunState {
       RunState, epoch, batch, step, loss_sum, correct, seen, skipped, skipped_in_a_row, seconds, best_top1, best_epoch,
       train_seconds, peak_memory)
 };
-
-/// How training images are loaded.
-LoaderOptions train_loader_options(const Settings& settings);
-
-/// What a run needs, made and checked before anything is written.
-struct RunParts {
-  Settings settings;  ///< resolved
-  DatasetPair data;
-  std::shared_ptr<ImageModel> model;
-  std::unique_ptr<TrainingOptimizer> optimizer;
-};
-/// `continued`: the weights will come from a checkpoint, so `init` is not read.
-RunParts prepare_run(const Settings& settings, bool continued = false);
 
 /// Trains, evaluates after each epoch, logs and writes checkpoints. What it computes depends on the settings only: a
 /// run that was stopped at any moment and continued ends with the same bits.

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "models/registry.h"
+#include "models/image_model.h"
 #include "train/optimizers.h"
 
 namespace sgdph::lab {

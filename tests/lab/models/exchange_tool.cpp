@@ -5,7 +5,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "models/registry.h"
+#include "models/image_model.h"
+#include "models/models.h"
 #include "models/state_dict.h"
 
 #include <ATen/Functions.h>

@@ -1,8 +1,9 @@
 // The networks: sizes, names, shapes, norms, and that they can be differentiated twice.
 
+#include "models/models.h"
 #include "base/error.h"
+#include "models/image_model.h"
 #include "models/layers.h"
-#include "models/registry.h"
 #include "support/checks.h"
 
 #include <sgdph/nn/modules.h>

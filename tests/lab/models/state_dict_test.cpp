@@ -2,7 +2,8 @@
 
 #include "models/state_dict.h"
 #include "base/error.h"
-#include "models/registry.h"
+#include "models/image_model.h"
+#include "models/models.h"
 
 #include <caffe2/serialize/inline_container.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 #include "train/curvature_control.h"
 #include "support/checks.h"
 #include "train/optimizers.h"
-#include "train/setup.h"
+#include "train/resolve.h"
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>

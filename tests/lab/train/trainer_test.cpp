@@ -4,7 +4,9 @@
 #include "support/checks.h"
 #include "support/sample_data.h"
 #include "train/evaluate.h"
-#include "train/setup.h"
+#include "train/network.h"
+#include "train/resolve.h"
+#include "train/schedule.h"
 
 #include <gtest/gtest.h>
 #include <sgdph/sgdph.h>

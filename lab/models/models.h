@@ -1,7 +1,5 @@
 #pragma once
 
-#include <torch/nn/module.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,11 +7,7 @@
 
 namespace sgdph::lab {
 
-/// A network for images: its forward maps [n, channels, height, width] to class scores.
-class ImageModel : public torch::nn::Module {
- public:
-  virtual at::Tensor forward(at::Tensor images) = 0;
-};
+class ImageModel;
 
 enum class Form { Cifar, ImageNet };
 enum class Norm { Batch, Layer, Group, Instance, None, Weight };
@@ -25,7 +19,7 @@ Norm norm_from_name(const std::string& name);  ///< UserError with the nearest n
 std::vector<std::string> norm_names();
 
 struct ModelInfo {
-  std::string name;    ///< vgg11, vgg19, resnet18, resnet50, resnet20, resnet8
+  std::string name;
   std::string title;   ///< one line for lists
   bool small = false;  ///< CIFAR form only
 };
@@ -43,7 +37,5 @@ struct ModelOptions {
 const std::vector<ModelInfo>& model_infos();
 /// Builds and initialises (from LibTorch's default generator) a network; a UserError for what cannot be.
 std::shared_ptr<ImageModel> make_model(const ModelOptions& options);
-
-int64_t count_parameters(const torch::nn::Module& model);
 
 }  // namespace sgdph::lab

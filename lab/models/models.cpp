@@ -1,4 +1,4 @@
-#include "models/registry.h"
+#include "models/models.h"
 
 #include "base/error.h"
 #include "base/names.h"
@@ -81,12 +81,6 @@ std::shared_ptr<ImageModel> make_model(const ModelOptions& options) {
   auto model = entry.build(options);
   if (options.kernels == Kernels::Fast) sgdph::nn::to_channels_last(*model);
   return model;
-}
-
-int64_t count_parameters(const torch::nn::Module& model) {
-  int64_t count = 0;
-  for (const auto& parameter : model.parameters()) count += parameter.numel();
-  return count;
 }
 
 }  // namespace sgdph::lab

@@ -1,12 +1,11 @@
-#include "reproduce/estimate.h"
+#include "train/forecast.h"
 
 #include "base/interrupt.h"
 #include "base/machine.h"
 #include "data/loader.h"
-#include "records/run_record.h"
 #include "tables/statistics.h"
-#include "train/setup.h"
-#include "train/trainer.h"
+#include "train/check_inputs.h"
+#include "train/run_parts.h"
 #include "train/training_step.h"
 
 #include <ATen/core/grad_mode.h>
@@ -103,19 +102,13 @@ double images_used(int64_t all, int64_t limit) {
   return static_cast<double>(limit > 0 ? std::min(all, limit) : all);
 }
 
-int64_t epochs_left(const StudyRun& run) {
-  const auto record = read_run_record(run.folder);
-  const auto done = record ? static_cast<int64_t>(record->epochs.size()) : 0;
-  return std::max<int64_t>(0, run.settings.epochs - done);
-}
-
 }  // namespace
 
-std::vector<double> estimate_seconds(const std::vector<StudyRun>& runs) {
+std::vector<double> forecast_seconds(const std::vector<TrainingAhead>& runs) {
   std::vector<double> seconds(runs.size());
   std::map<std::string, std::vector<size_t>> networks;  // so that each is built once
   for (size_t i = 0; i < runs.size(); ++i) {
-    if (!is_over(runs[i])) networks[network_of(runs[i].settings).dump()].push_back(i);
+    networks[network_of(runs[i].settings).dump()].push_back(i);
   }
   for (const auto& [network, members] : networks) {
     auto parts = prepare_run(runs[members.front()].settings);
@@ -128,7 +121,7 @@ std::vector<double> estimate_seconds(const std::vector<StudyRun>& runs) {
       const auto& times = known[kind];
       const auto epoch = times.train * images_used(parts.data.train->size(), s.train_limit) +
                          times.test * images_used(parts.data.test->size(), s.test_limit);
-      seconds[i] = kStartSeconds + epoch * static_cast<double>(epochs_left(runs[i]));
+      seconds[i] = kStartSeconds + epoch * static_cast<double>(runs[i].epochs);
     }
   }
   return seconds;

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <cstdint>
+
+namespace sgdph::lab {
+
+/// A network for images: its forward maps [n, channels, height, width] to class scores.
+class ImageModel : public torch::nn::Module {
+ public:
+  virtual at::Tensor forward(at::Tensor images) = 0;
+};
+
+int64_t count_parameters(const torch::nn::Module& model);
+
+}  // namespace sgdph::lab

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "settings/settings.h"
+
+namespace sgdph::lab {
+
+class Dataset;
+class ImageModel;
+
+/// The network of resolved settings for these images, initialised by their seed. Refuses images, and a smallest batch
+/// of training, that it cannot take.
+std::shared_ptr<ImageModel> build_model(const Settings& settings, const Dataset& data, int64_t smallest_batch = 2);
+/// Weights of a checkpoint or of a state dict that Python saved.
+void load_weights(ImageModel& model, const std::string& file);
+
+}  // namespace sgdph::lab
