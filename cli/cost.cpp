@@ -6,6 +6,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cost/cost.h"
+#include "cost/report.h"
 #include "cost/task.h"
 
 #include <CLI/CLI.hpp>

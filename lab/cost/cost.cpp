@@ -7,7 +7,9 @@
 #include "base/names.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "cost/cost_row.h"
 #include "cost/picture.h"
+#include "cost/report.h"
 #include "cost/task.h"
 #include "train/libtorch_version.h"
 #include "train/progress.h"
@@ -205,12 +207,8 @@ CostResult measure_cost(const CostOptions& options) {
   check_cost_options(options);
   const InterruptGuard guard;
   CostReport report;
+  static_cast<MachineFacts&>(report) = machine_facts(libtorch_version(), options.threads);
   report.form = options.form;
-  report.cpu = cpu_name();
-  report.libtorch = libtorch_version();
-  report.version = sgdph_version();
-  report.started = time_stamp();
-  report.threads = options.threads;
   report.seed = options.seed;
   const auto measured = with_references(options.engines);
   const auto workloads = workloads_of(options);

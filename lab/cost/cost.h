@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cost/report.h"
+#include "cost/engine.h"
+#include "cost/time_limit.h"
+#include "records/cost_record.h"
 
 namespace sgdph::lab {
 

@@ -5,16 +5,9 @@
 #include <vector>
 
 #include "cost/engine_run.h"
+#include "cost/time_limit.h"
 
 namespace sgdph::lab {
-
-/// When to stop: after so many rounds, or, if that is 0, when the time is used up and a few rounds are done.
-struct TimeLimit {
-  int64_t rounds = 0;
-  double seconds = 0;
-  bool every_position = false;  ///< without `rounds`: not before every block has had its turn
-};
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimeLimit, rounds, seconds, every_position)
 
 /// One step of an engine. The reference is the median of the nearest SGDM steps with the same layers, up to two on
 /// either side.

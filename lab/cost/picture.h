@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "cost/report.h"
+#include "records/cost_record.h"
 
 namespace sgdph::lab {
 

@@ -7,6 +7,7 @@
 #include "base/names.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "inspect/verdict.h"
 #include "train/libtorch_version.h"
 #include "train/progress.h"
 
@@ -122,6 +123,7 @@ Inspection::Inspection(InspectOptions options)
 InspectReport Inspection::blank_report() const {
   const auto& s = subject_.settings;
   InspectReport report;
+  static_cast<MachineFacts&>(report) = machine_facts(libtorch_version(), s.threads);
   report.model = s.model;
   report.norm = s.norm;
   report.dataset = s.dataset;
@@ -136,11 +138,6 @@ InspectReport Inspection::blank_report() const {
   report.refreshes = options_.refreshes;
   report.seed = s.seed;
   report.planned = static_cast<int64_t>(blocks_.size());
-  report.cpu = cpu_name();
-  report.libtorch = libtorch_version();
-  report.version = sgdph_version();
-  report.started = time_stamp();
-  report.threads = s.threads;
   return report;
 }
 

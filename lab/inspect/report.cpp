@@ -1,6 +1,7 @@
 #include "inspect/report.h"
 
 #include "base/text.h"
+#include "tables/statistics.h"
 #include "tables/text.h"
 
 #include <fmt/format.h>

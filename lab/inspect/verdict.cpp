@@ -1,5 +1,7 @@
 #include "inspect/verdict.h"
 
+#include "tables/statistics.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/escape.h"
+#include "cost/engine.h"
 #include "records/packed_records.h"
 #include "records/run_log.h"
 

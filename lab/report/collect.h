@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cost/report.h"
+#include "records/cost_record.h"
 #include "records/run_store.h"
 #include "report/experiment_table.h"
 #include "report/reference.h"

@@ -1,5 +1,6 @@
 #include "report/sections.h"
 
+#include "cost/report.h"
 #include "report/inspection_tables.h"
 #include "report/report.h"
 #include "report/tables.h"

@@ -1,4 +1,6 @@
 #include "cost/report.h"
+#include "cost/cost_row.h"
+#include "cost/engine.h"
 #include "cost/picture.h"
 #include "support/svg.h"
 

@@ -1,5 +1,7 @@
 #include "inspect/report.h"
+#include "inspect/figures.h"
 #include "inspect/picture.h"
+#include "inspect/verdict.h"
 #include "support/svg.h"
 
 #include <gtest/gtest.h>

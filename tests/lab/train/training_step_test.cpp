@@ -1,4 +1,5 @@
 #include "train/training_step.h"
+#include "models/models.h"
 #include "support/checks.h"
 
 #include <gtest/gtest.h>
