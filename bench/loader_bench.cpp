@@ -3,7 +3,6 @@
 // do not disturb.
 
 #include <benchmark/benchmark.h>
-#include <unistd.h>
 
 #include <ctime>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include "data/jpeg_images.h"
 #include "data/loader.h"
 #include "support/sample_data.h"
+#include "support/temp_folder.h"
 
 namespace {
 
@@ -25,15 +25,13 @@ using namespace sgdph::lab;
 
 /// Made once, removed at the end.
 struct Samples {
-  Samples() : folder(fs::temp_directory_path() / ("sgdph_loader_bench_" + std::to_string(::getpid()))) {
+  Samples() {
     sgdph::test::write_cifar10(folder / "cifar10", 10000, 10, 1);
     cifar = open_cifar(folder / "cifar10", CifarFormat::kCifar10, true);
     // About as many bytes per picture as Mini-ImageNet's 84 x 84 files and ImageNet's have.
     mini = jpegs("mini", 84, 84, 85, 512, JpegImages::TestView::kWhole);
     imagenet = jpegs("imagenet", 500, 375, 95, 128, JpegImages::TestView::kCentre);
   }
-  ~Samples() { fs::remove_all(folder); }
-
   std::unique_ptr<Dataset> jpegs(
       const std::string& name, int width, int height, int quality, int count, JpegImages::TestView view) const {
     const auto place = folder / name;
@@ -49,7 +47,7 @@ struct Samples {
     return std::make_unique<JpegImages>(std::move(files), 100, view);
   }
 
-  fs::path folder;
+  sgdph::test::TempFolder folder;
   std::unique_ptr<Dataset> cifar, mini, imagenet;
 };
 

@@ -7,6 +7,7 @@
 #include "models/image_model.h"
 #include "models/models.h"
 #include "support/sample_data.h"
+#include "support/temp_folder.h"
 #include "train/trainer.h"
 
 #include <fmt/format.h>
@@ -143,7 +144,7 @@ int main(int argc, char** argv) {
   if (argc > 4) scale.steps = std::atoll(argv[4]);
   if (argc > 5) scale.batch = std::atoll(argv[5]);
   at::set_num_threads(static_cast<int>(core_count()));
-  const auto folder = fs::temp_directory_path() / fmt::format("sgdph-train-step-{}", ::getpid());
+  const sgdph::test::TempFolder folder;
   sgdph::test::write_cifar10(folder / "data", static_cast<int>(scale.steps * scale.batch), 5, 1);
 
   Python python(argv[1], argv[2], scale);
@@ -152,7 +153,7 @@ int main(int argc, char** argv) {
   std::vector<double> bare_times;
   std::vector<double> python_times;
   for (int64_t round = -1; round < scale.rounds; ++round) {  // the first warms up
-    const double times[] = {lab_seconds(folder, scale), bare.seconds(), python.seconds()};
+    const double times[] = {lab_seconds(folder.path(), scale), bare.seconds(), python.seconds()};
     if (round < 0) continue;
     lab_times.push_back(times[0]);
     bare_times.push_back(times[1]);
@@ -162,7 +163,6 @@ int main(int argc, char** argv) {
         times[2]);
     std::fflush(stdout);
   }
-  fs::remove_all(folder);
   std::vector<double> ratios;
   for (size_t i = 0; i < lab_times.size(); ++i)
     ratios.push_back(lab_times[i] / std::min(bare_times[i], python_times[i]));
