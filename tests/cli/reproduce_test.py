@@ -41,7 +41,7 @@ FIGURES = """width,opt,value,std,table,section,note
 """
 
 NAMES = ["cifar", "mini-imagenet", "imagenet", "weight-norm", "lr-wd", "tau-so", "alpha", "batch-size", "cost", "rates",
-         "curvature"]
+         "best-rates", "curvature"]
 
 
 class Own(support.CommandTest):

@@ -1,14 +1,18 @@
 """What the tests of the command share: a small data set, runs of the program, and how to compare two runs."""
 
+import fcntl
 import json
 import os
 import pty
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -97,8 +101,11 @@ class CommandTest(unittest.TestCase):
         """Runs the command with a terminal for standard error, and presses Ctrl-C when this expression is on it. Gives
         the exit code, standard output, and the bytes that were shown."""
         parent, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))  # wide, or lines are cut
         with subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=terminal, text=True, cwd=self.folder) as child:
             os.close(terminal)
+            patience = threading.Timer(300, child.kill)
+            patience.start()
             shown = b""
             while True:
                 try:
@@ -110,6 +117,7 @@ class CommandTest(unittest.TestCase):
                     child.send_signal(signal.SIGINT)
                     interrupt_at = None
             text = child.stdout.read()
+            patience.cancel()
         os.close(parent)
         return child.returncode, text, shown
 
