@@ -118,7 +118,7 @@ std::string rounding_text(const InspectReport& report) {
 Document readable(const InspectReport& report) {
   Document document;
   document.paragraph(fmt::format(
-      "{}, {} norm, on {}: {}\nbatch of {}, loss {:.4f}; {} products in {}; {}, {} threads, LibTorch {}, sgdph {}, {}",
+      "{}, {} norm, on {}: {};\nbatch of {}, loss {:.4f}; {} products in {}; {}, {} threads, LibTorch {}, sgdph {}, {}",
       report.model, report.norm, report.dataset, report.source, report.batch_size, report.loss, report.products,
       duration_text(report.seconds), report.cpu, report.threads, report.libtorch, report.version, report.started));
   const auto measured = static_cast<int64_t>(report.rows.size());

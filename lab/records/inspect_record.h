@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ struct Agreement {
   double median_ratio = kUnknown;  ///< of |number| / |diagonal|
   double error = kUnknown;         ///< Frobenius norm of the difference relative to the diagonal's
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Agreement, cosine, same_sign, median_ratio, error)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Agreement, cosine, same_sign, median_ratio, error)
 
 /// What SGD-PH holds with a probe against the diagonal.
 struct ProbeRow {
@@ -31,7 +32,7 @@ struct ProbeRow {
   std::vector<double> values;  ///< the running estimate, channel by channel
   std::vector<double> divisors;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProbeRow, probe, estimate, divisor, values, divisors)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ProbeRow, probe, estimate, divisor, values, divisors)
 
 /// The figures of one block.
 struct BlockRow {
@@ -52,7 +53,7 @@ struct BlockRow {
   std::vector<double> row_sums;
   std::vector<ProbeRow> probes;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
     BlockRow, block, kind, channels, measured, shift_invariant, note, off_diagonal, row_sum, smallest_eigenvalue,
     largest_eigenvalue, asymmetry, product_error, rows, diagonal, row_sums, probes)
 
@@ -62,7 +63,7 @@ struct Range {
   double median = kUnknown;
   double most = kUnknown;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Range, least, median, most)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Range, least, median, most)
 
 /// Whether the blocks are diagonal, as the paper states, and the row sum so their diagonal.
 struct Verdict {
@@ -76,7 +77,7 @@ struct Verdict {
   std::vector<std::string> shift_invariant;
   std::string text;  ///< a paragraph that says what the figures show, and no more
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
     Verdict, blocks, not_diagonal, in_part, off_diagonal, same_sign, row_sum_ratio, row_sum_error, shift_invariant,
     text)
 
@@ -99,8 +100,12 @@ struct InspectReport : MachineFacts {
   std::vector<BlockRow> rows;
   Verdict verdict;
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
     InspectReport, model, norm, dataset, width, source, batch_size, loss, precision, rule, refreshes, probe_cycle,
     hessian_momentum, seed, products, seconds, planned, cpu, libtorch, version, started, threads, rows, verdict)
+
+/// From the text of a file of JSON: null is a figure that is not known, and what is missing is as in an empty report. A
+/// UserError if it is another kind of file.
+InspectReport read_inspect_report(const std::filesystem::path& file, const std::string& text);
 
 }  // namespace sgdph::lab

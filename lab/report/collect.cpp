@@ -100,15 +100,7 @@ class Collector {
   void take_inspection(const fs::path& file) {
     FoundInspection inspection;
     inspection.name = name_of(file);
-    inspection.facts = nlohmann::ordered_json::parse(store_->text(file), nullptr, false);
-    for (const auto* key : {"blocks", "rows"}) {
-      if (!inspection.facts.is_object() || !inspection.facts.contains(key) || !inspection.facts[key].is_array())
-        continue;
-      inspection.blocks = inspection.facts[key];
-      inspection.facts.erase(key);
-      break;
-    }
-    if (inspection.blocks.is_null()) fail("{}: no list of blocks as sgdph inspect writes it", place_of(file).string());
+    inspection.report = read_inspect_report(place_of(file), store_->text(file));
     for (const auto& beside : files_) {
       const bool here = beside.parent_path() == file.parent_path();
       if (!here || beside.extension() != ".svg" || beside.filename().string().rfind("inspect", 0) != 0) continue;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "records/cost_record.h"
+#include "records/inspect_record.h"
 #include "records/run_store.h"
 #include "report/experiment_table.h"
 #include "report/reference.h"
@@ -26,11 +27,9 @@ struct FoundCost {
   CostReport report;
 };
 
-/// What `sgdph inspect` wrote: shown as it is, whatever its columns are.
-struct FoundInspection {  // NOLINT(bugprone-exception-escape): the library's json moves without throwing
+struct FoundInspection {
   std::string name;
-  nlohmann::ordered_json facts;  ///< all but the blocks
-  nlohmann::ordered_json blocks;
+  InspectReport report;
   std::vector<std::string> pictures;  ///< SVG
 };
 

@@ -1,7 +1,7 @@
 #include "report/sections.h"
 
 #include "cost/report.h"
-#include "report/inspection_tables.h"
+#include "inspect/report.h"
 #include "report/report.h"
 #include "report/tables.h"
 
@@ -23,14 +23,7 @@ Document inspection_body(const FoundInspection& inspection, size_t index, const 
     const auto file = figures.empty() ? "" : (figures / block_picture_name(index, i)).generic_string();
     pictures.push_back({"Picture of a block: " + inspection.name, inspection.pictures[i], file});
   }
-  Document body;
-  body.paragraph(verdict_text(inspection));
-  body.table("Inspected: " + inspection.name, inspection_facts(inspection.facts), "facts");
-  body.table("Blocks: " + inspection.name, block_table(inspection.blocks), "blocks");
-  const auto probes = probe_table(inspection.blocks);
-  body.table(fmt::format("{}: {}", kProbeTitle, inspection.name), probes, "blocks");
-  if (!probes.rows.empty()) body.paragraph(kProbeWords, "small");
-  return body.pictures(pictures);
+  return present(inspection.report).readable.pictures(pictures);
 }
 
 }  // namespace

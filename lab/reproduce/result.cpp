@@ -30,15 +30,16 @@ std::string group_label(const Experiment& experiment, const Cell& cell) {
   return label;
 }
 
-void add_curve(CellResult& result, std::vector<size_t>& counts, const RunRecord& record) {
-  for (size_t i = 0; i < record.epochs.size(); ++i) {
-    if (i >= result.curve.size()) {
-      result.curve.push_back(0);
-      counts.push_back(0);
-    }
-    result.curve[i] += record.epochs[i].at("test_top1").get<double>();
-    ++counts[i];
+/// Test accuracy after each epoch, mean of the runs that reached it.
+std::vector<double> mean_curve(const std::vector<RunRecord>& runs) {
+  std::vector<std::vector<double>> epochs;
+  for (const auto& run : runs) {
+    epochs.resize(std::max(epochs.size(), run.epochs.size()));
+    for (size_t i = 0; i < run.epochs.size(); ++i) epochs[i].push_back(run.epochs[i].at("test_top1").get<double>());
   }
+  std::vector<double> curve;
+  for (const auto& figures : epochs) curve.push_back(statistic(figures).mean);
+  return curve;
 }
 
 /// Of the seeds that are planned, and of others that have a record.
@@ -49,7 +50,6 @@ CellResult collect_cell(
   result.cell = cell;
   result.planned = planned.size();
   std::vector<double> figures;
-  std::vector<size_t> counts;
   auto seeds = others;
   seeds.insert(planned.begin(), planned.end());
   for (const auto seed : seeds) {
@@ -74,12 +74,11 @@ CellResult collect_cell(
     if (std::find(planned.begin(), planned.end(), seed) == planned.end()) ++result.planned;
     const auto version = record->header_text("version");
     if (version != sgdph_version()) notes.push_back(fmt::format("{}: made by version {}", run.name, version));
-    add_curve(result, counts, *record);
     result.diverged += record->status == "diverged" ? 1 : 0;
     if (finished) figures.push_back(record->top1);
     result.runs.push_back(std::move(*record));
   }
-  for (size_t i = 0; i < counts.size(); ++i) result.curve[i] /= static_cast<double>(counts[i]);
+  result.curve = mean_curve(result.runs);
   result.ours = statistic(figures);
   return result;
 }

@@ -16,7 +16,7 @@ enum class TableFormat { Text, Markdown, Csv, Json };
 const std::map<std::string, TableFormat>& table_formats();
 
 /// A result for people, and for programs: one table, or everything there is.
-struct Presentation {
+struct Presentation {  // NOLINT(bugprone-exception-escape): the library's json moves without throwing
   Document readable;
   Table flat;
   nlohmann::json whole;
