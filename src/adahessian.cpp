@@ -2,7 +2,7 @@
 
 #include <sgdph/hessian.h>
 
-#include "probe.h"
+#include "signs.h"
 
 #include <torch/types.h>
 

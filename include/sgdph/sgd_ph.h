@@ -1,7 +1,6 @@
 #pragma once
 
 #include <sgdph/curvature_optimizer.h>
-#include <sgdph/detail/rotation.h>
 #include <sgdph/partition.h>
 #include <sgdph/sgd_ph_options.h>
 #include <sgdph/sgd_ph_state.h>
@@ -13,6 +12,13 @@ class ModuleHolder;
 }  // namespace torch::nn
 
 namespace sgdph {
+
+namespace sgd_ph {
+class Blocks;
+class RefreshSchedule;
+class Pending;
+struct Asked;
+}  // namespace sgd_ph
 
 /// What a step did.
 struct StepSummary {
@@ -58,6 +64,8 @@ class SGDPH : public CurvatureOptimizer {
   template <class Contained>
   explicit SGDPH(const torch::nn::ModuleHolder<Contained>& module, SGDPHOptions defaults = {})
       : SGDPH(static_cast<const torch::nn::Module&>(*module), std::move(defaults)) {}
+  SGDPH(SGDPH&& other) noexcept;
+  ~SGDPH() override;
 
   /// Which parameters are blocks now, and why.
   Partition partition() const;
@@ -86,62 +94,17 @@ class SGDPH : public CurvatureOptimizer {
       bool retain_graph) override;
 
  private:
-  /// A parameter's place in the optimizer and its role.
-  struct Slot {
-    at::Tensor parameter;
-    size_t group = 0;
-    std::string name;
-    bool candidate = false;  ///< a block unless group option, "last" rule or guard say otherwise
-    bool last = false;       ///< the last candidate
-    std::string kind;        ///< what it is, for `partition`
-  };
-  /// A block's curvature as measured for the step under way.
-  struct Measured {
-    size_t slot = 0;
-    at::Tensor estimate;
-    // For the shift guard; undefined when it does not ask.
-    at::Tensor random_product;
-    at::Tensor gradient;
-  };
-
-  const SGDPHOptions& wide() const;
-  const SGDPHOptions& options_of(const Slot& slot) const;
-
-  // Which parameters are blocks, and which are due (sgd_ph_blocks.cpp).
-  bool excludes_last() const;
-  bool is_marked(const Slot& slot) const;
-  bool is_block(const Slot& slot) const;
-  bool refresh_step() const;
-  std::vector<size_t> rotation_members() const;
   std::vector<size_t> due() const;
-
-  // Measuring (sgd_ph_curvature.cpp).
-  bool wants_guard(const Slot& slot) const;
-  at::Tensor probe_of(size_t slot) const;
-  Measured measure_block(size_t slot, const at::Tensor& gradient, bool retain_graph) const;
-  int64_t count_non_finite() const;
-  int64_t products_done() const;
-  void forget_measurements();
-
-  // The step (sgd_ph.cpp).
-  bool published_schedule() const;
+  bool wants_guard(size_t slot) const;
+  sgd_ph::Asked ask(size_t slot, const at::Tensor& gradient) const;
   std::string absorb_measurements();
   std::vector<at::Tensor> block_curvatures();
   bool prepare_step(std::vector<at::Tensor>& curvatures);
 
-  std::vector<Slot> slots_;
-  bool by_module_ = false;
+  std::unique_ptr<sgd_ph::Blocks> blocks_;
+  std::unique_ptr<sgd_ph::RefreshSchedule> schedule_;
+  std::unique_ptr<sgd_ph::Pending> pending_;
   CurvatureFilter curvature_filter_;
-
-  int64_t step_ = 0;  ///< steps applied
-  detail::Rotation rotation_;
-
-  // Of the step under way; never saved.
-  bool measured_ = false;
-  bool usable_ = false;  ///< whether the measurements are finite
-  std::vector<Measured> measurements_;
-  double gradient_scale_ = 0;
-
   StepSummary summary_;
 };
 

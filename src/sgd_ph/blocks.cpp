@@ -1,19 +1,40 @@
-#include <sgdph/sgd_ph.h>
+#include "sgd_ph/blocks.h"
 
-#include <torch/types.h>
+#include "sgd_ph/module_blocks.h"
 
 #include <unordered_map>
 
-// SGDPH: which parameters are blocks, and which of them are due.
+namespace sgdph::sgd_ph {
+namespace {
 
-namespace sgdph {
+using torch::optim::OptimizerParamGroup;
 
-void SGDPH::groups_changed() {
+bool is_candidate_by_shape(const at::Tensor& parameter) {
+  return parameter.dim() == 1;
+}
+
+}  // namespace
+
+const SGDPHOptions& shared_options(const SGDPH& optimizer) {
+  return static_cast<const SGDPHOptions&>(optimizer.defaults());
+}
+
+const SGDPHOptions& options_of(const SGDPH& optimizer, const Slot& slot) {
+  return static_cast<const SGDPHOptions&>(optimizer.param_groups()[slot.group].options());
+}
+
+Blocks::Blocks(const torch::nn::Module& module) : by_module_(true) {
+  for (const auto& item : classify_parameters(module)) {
+    slots_.push_back({item.parameter, 0, item.name, item.block, false, item.kind});
+  }
+}
+
+void Blocks::follow(const std::vector<OptimizerParamGroup>& groups) {
   std::unordered_map<const at::TensorImpl*, Slot> known;
   for (auto& slot : slots_) known.emplace(slot.parameter.unsafeGetTensorImpl(), std::move(slot));
   slots_.clear();
-  for (size_t group = 0; group < param_groups_.size(); ++group) {
-    const auto& parameters = param_groups_[group].params();
+  for (size_t group = 0; group < groups.size(); ++group) {
+    const auto& parameters = groups[group].params();
     for (size_t i = 0; i < parameters.size(); ++i) {
       const auto found = known.find(parameters[i].unsafeGetTensorImpl());
       if (found != known.end()) {
@@ -21,10 +42,9 @@ void SGDPH::groups_changed() {
         slots_.back().group = group;
         continue;
       }
-      const auto dims = parameters[i].dim();
       slots_.push_back(
-          {parameters[i], group, "group " + std::to_string(group) + " parameter " + std::to_string(i), dims == 1, false,
-           std::to_string(dims) + "-D"});
+          {parameters[i], group, "group " + std::to_string(group) + " parameter " + std::to_string(i),
+           is_candidate_by_shape(parameters[i]), false, std::to_string(parameters[i].dim()) + "-D"});
     }
   }
   Slot* last = nullptr;
@@ -33,77 +53,60 @@ void SGDPH::groups_changed() {
     if (slot.candidate) last = &slot;
   }
   if (last != nullptr) last->last = true;
-  forget_measurements();
 }
 
-bool SGDPH::excludes_last() const {
-  return !by_module_ && wide().rule() == Rule::Reference;
+Role Blocks::role_of(const SGDPH& optimizer, const Slot& slot) const {
+  if (!slot.candidate) return {};
+  Role role;
+  const bool excludes_last = !by_module_ && shared_options(optimizer).rule() == Rule::Reference;
+  const auto* state = optimizer.param_state(slot.parameter);
+  const bool marked = state != nullptr && state->shift_invariant();
+  if (!options_of(optimizer, slot).second_order()) {
+    role.reason = ", second_order(false) on its group";
+  } else if (slot.last && excludes_last) {
+    role.reason = ", the last 1-D parameter is first-order under Rule::Reference";
+  } else if (marked) {
+    role.reason = ", found shift-invariant";
+  } else {
+    role.block = true;
+  }
+  // As published, every 1-D parameter has a turn, also one that is first-order; marked and frozen ones have left.
+  role.has_turn = slot.parameter.requires_grad() && (excludes_last ? !marked : role.block);
+  return role;
 }
 
-bool SGDPH::is_marked(const Slot& slot) const {
-  const auto* state = find_state_of<SGDPHParamState>(slot.parameter);
-  return state != nullptr && state->shift_invariant();
+std::vector<Role> Blocks::roles(const SGDPH& optimizer) const {
+  std::vector<Role> roles;
+  roles.reserve(slots_.size());
+  for (const auto& slot : slots_) roles.push_back(role_of(optimizer, slot));
+  return roles;
 }
 
-bool SGDPH::is_block(const Slot& slot) const {
-  return slot.candidate && !(slot.last && excludes_last()) && options_of(slot).second_order() && !is_marked(slot);
-}
-
-Partition SGDPH::partition() const {
+Partition Blocks::partition(const SGDPH& optimizer) const {
   Partition partition;
   for (const auto& slot : slots_) {
-    auto reason = slot.kind;
-    if (slot.candidate) {
-      if (!options_of(slot).second_order()) {
-        reason += ", second_order(false) on its group";
-      } else if (slot.last && excludes_last()) {
-        reason += ", the last 1-D parameter is first-order under Rule::Reference";
-      } else if (is_marked(slot)) {
-        reason += ", found shift-invariant";
-      }
-    }
-    partition.entries.push_back({slot.name, slot.parameter, slot.group, is_block(slot), std::move(reason)});
+    const auto role = role_of(optimizer, slot);
+    partition.entries.push_back({slot.name, slot.parameter, slot.group, role.block, slot.kind + role.reason});
   }
   return partition;
 }
 
-bool SGDPH::refresh_step() const {
-  return step_ % wide().refresh_every() == 0;
-}
-
-/// The slots that take turns. As published, every 1-D parameter has a turn, also one that is first-order and lets it
-/// pass; marked and frozen ones have left.
-std::vector<size_t> SGDPH::rotation_members() const {
-  std::vector<size_t> members;
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    const auto& slot = slots_[i];
-    const bool member = excludes_last() ? slot.candidate && !is_marked(slot) : is_block(slot);
-    if (member && slot.parameter.requires_grad()) members.push_back(i);
-  }
-  return members;
-}
-
-std::vector<size_t> SGDPH::due() const {
-  if ((measured_ && usable_) || !refresh_step()) return {};
-  std::vector<size_t> slots;
-  if (wide().effective_refresh() == Refresh::Cyclic) {
-    const auto next = rotation_.next(rotation_members());
-    if (next && is_block(slots_[*next])) slots.push_back(*next);
-  } else {
-    for (size_t i = 0; i < slots_.size(); ++i) {
-      if (is_block(slots_[i]) && slots_[i].parameter.requires_grad()) slots.push_back(i);
+std::vector<int64_t> Blocks::candidates(const std::vector<OptimizerParamGroup>& groups) const {
+  std::unordered_map<const at::TensorImpl*, bool> known;
+  for (const auto& slot : slots_) known.emplace(slot.parameter.unsafeGetTensorImpl(), slot.candidate);
+  std::vector<int64_t> candidates;
+  for (const auto& group : groups) {
+    for (const auto& parameter : group.params()) {
+      const auto found = known.find(parameter.unsafeGetTensorImpl());
+      candidates.push_back(found == known.end() ? is_candidate_by_shape(parameter) : found->second);
     }
   }
-  return slots;
+  return candidates;
 }
 
-CurvatureOptimizer::Request SGDPH::curvature_request() {
-  Request request;
-  for (const auto i : due()) {
-    request.parameters.push_back(slots_[i].parameter);
-    request.with_scale = request.with_scale || wants_guard(slots_[i]);
-  }
-  return request;
+void Blocks::restore(bool by_module, const std::vector<int64_t>& candidates) {
+  by_module_ = by_module;
+  for (size_t i = 0; i < slots_.size(); ++i) slots_[i].candidate = candidates[i] != 0;
 }
 
-}  // namespace sgdph
+}  // namespace sgdph::sgd_ph

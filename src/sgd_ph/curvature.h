@@ -1,8 +1,9 @@
 #pragma once
 
-#include <sgdph/sgd_ph.h>
+#include <sgdph/sgd_ph_options.h>
+#include <sgdph/sgd_ph_state.h>
 
-namespace sgdph {
+namespace sgdph::sgd_ph {
 
 /// Takes a new estimate h = z * (H z) of a block into its state.
 ///   Ones        Reference: c <- a c + (1-a)|h|    Paper: c <- (1-a) c + a (|h| + eps)
@@ -18,4 +19,4 @@ void absorb_estimate(SGDPHParamState& state, const at::Tensor& estimate, const S
 at::Tensor rectified_curvature(
     const SGDPHParamState& state, const at::Tensor& parameter, const SGDPHOptions& options, int64_t exponent);
 
-}  // namespace sgdph
+}  // namespace sgdph::sgd_ph

@@ -15,7 +15,7 @@
 
 #include <unordered_set>
 
-namespace sgdph {
+namespace sgdph::sgd_ph {
 namespace {
 
 template <class... Types>
@@ -71,4 +71,4 @@ std::vector<ModuleParameter> classify_parameters(const torch::nn::Module& module
   return found;
 }
 
-}  // namespace sgdph
+}  // namespace sgdph::sgd_ph

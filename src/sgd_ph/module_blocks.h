@@ -9,7 +9,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace sgdph {
+namespace sgdph::sgd_ph {
 
 /// A parameter of a module and whether its module type makes it a block.
 struct ModuleParameter {
@@ -24,4 +24,4 @@ struct ModuleParameter {
 /// blocks if they are 1-D.
 std::vector<ModuleParameter> classify_parameters(const torch::nn::Module& module);
 
-}  // namespace sgdph
+}  // namespace sgdph::sgd_ph

@@ -1,5 +1,7 @@
 #include <sgdph/sgd_ph_options.h>
 
+#include "sgd_ph/probes.h"
+
 namespace sgdph {
 namespace {
 
@@ -32,7 +34,7 @@ std::ostream& operator<<(std::ostream& out, Refresh refresh) {
 }
 
 double SGDPHOptions::effective_curvature_floor() const {
-  return curvature_floor().value_or(probe() == Probe::Ones ? 0.0 : 0.1);
+  return curvature_floor().value_or(sgd_ph::probe_kind(probe()).default_floor);
 }
 
 Refresh SGDPHOptions::effective_refresh() const {
@@ -84,7 +86,7 @@ void SGDPHOptions::check_more(const std::string& where) const {
   const auto cycle = probe_cycle();
   TORCH_CHECK((cycle & (cycle - 1)) == 0, where, ": probe_cycle must be a power of two, got ", cycle);
   TORCH_CHECK(
-      effective_refresh() != Refresh::Joint || probe() == Probe::Rademacher, where,
+      effective_refresh() != Refresh::Joint || sgd_ph::probe_kind(probe()).may_join, where,
       ": refresh Joint needs probe Rademacher, got ", probe(), "; with other probes the blocks would add up");
 }
 

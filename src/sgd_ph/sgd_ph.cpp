@@ -2,25 +2,32 @@
 
 #include <sgdph/detail/finite.h>
 
+#include "sgd_ph/blocks.h"
 #include "sgd_ph/curvature.h"
 #include "sgd_ph/module_blocks.h"
+#include "sgd_ph/pending.h"
+#include "sgd_ph/probes.h"
+#include "sgd_ph/refresh_schedule.h"
 #include "sgd_ph/shift_guard.h"
 #include "sgd_ph/update_rule.h"
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
-#include <exception>
-#include <unordered_map>
-
 namespace sgdph {
 namespace {
 
+using sgd_ph::options_of;
+using sgd_ph::shared_options;
 using torch::optim::OptimizerParamGroup;
+
+// Streams of random draws.
+constexpr uint64_t kProbeStream = 0;
+constexpr uint64_t kGuardStream = 1;
 
 std::vector<at::Tensor> parameters_of(const torch::nn::Module& module) {
   std::vector<at::Tensor> parameters;
-  for (const auto& item : classify_parameters(module)) parameters.push_back(item.parameter);
+  for (const auto& item : sgd_ph::classify_parameters(module)) parameters.push_back(item.parameter);
   return parameters;
 }
 
@@ -42,17 +49,13 @@ struct SgdPhProgress final : public detail::Fields {
 
 }  // namespace
 
-void SGDPHParamState::visit(detail::FieldVisitor& visitor) {
-  visitor("momentum_buffer", momentum_buffer_);
-  visitor("curvature", curvature_);
-  visitor("cycle_sum", cycle_sum_);
-  visitor("refreshes", refreshes_);
-  visitor("guard_checked", guard_checked_);
-  visitor("shift_invariant", shift_invariant_);
-}
+// --- Construction --------------------------------------------------------------------------------------------------
 
 SGDPH::SGDPH(std::vector<OptimizerParamGroup> groups, SGDPHOptions defaults)
-    : CurvatureOptimizer("SGDPH", std::move(groups), std::make_unique<SGDPHOptions>(defaults)) {
+    : CurvatureOptimizer("SGDPH", std::move(groups), std::make_unique<SGDPHOptions>(defaults)),
+      blocks_(std::make_unique<sgd_ph::Blocks>()),
+      schedule_(std::make_unique<sgd_ph::RefreshSchedule>()),
+      pending_(std::make_unique<sgd_ph::Pending>()) {
   check();
 }
 
@@ -62,51 +65,107 @@ SGDPH::SGDPH(std::vector<at::Tensor> parameters, SGDPHOptions defaults)
 SGDPH::SGDPH(const torch::nn::Module& module, SGDPHOptions defaults)
     : CurvatureOptimizer(
           "SGDPH", {OptimizerParamGroup(parameters_of(module))}, std::make_unique<SGDPHOptions>(defaults)),
-      by_module_(true) {
-  for (const auto& item : classify_parameters(module)) {
-    slots_.push_back({item.parameter, 0, item.name, item.block, false, item.kind});
-  }
+      blocks_(std::make_unique<sgd_ph::Blocks>(module)),
+      schedule_(std::make_unique<sgd_ph::RefreshSchedule>()),
+      pending_(std::make_unique<sgd_ph::Pending>()) {
   check();
 }
 
-const SGDPHOptions& SGDPH::wide() const {
-  return static_cast<const SGDPHOptions&>(*defaults_);
+SGDPH::SGDPH(SGDPH&& other) noexcept = default;
+SGDPH::~SGDPH() = default;
+
+void SGDPH::groups_changed() {
+  blocks_->follow(param_groups_);
+  pending_->forget();
 }
 
-const SGDPHOptions& SGDPH::options_of(const Slot& slot) const {
-  return static_cast<const SGDPHOptions&>(param_groups_[slot.group].options());
+Partition SGDPH::partition() const {
+  return blocks_->partition(*this);
+}
+
+// --- Measuring -----------------------------------------------------------------------------------------------------
+
+std::vector<size_t> SGDPH::due() const {
+  if (pending_->usable()) return {};
+  return schedule_->due(shared_options(*this), blocks_->roles(*this));
+}
+
+bool SGDPH::wants_guard(size_t slot) const {
+  const auto& parameter = blocks_->slots()[slot].parameter;
+  return !has_probe_source() && sgd_ph::guard_asks(shared_options(*this), param_state(parameter));
+}
+
+CurvatureOptimizer::Request SGDPH::curvature_request() {
+  Request request;
+  for (const auto slot : due()) {
+    request.parameters.push_back(blocks_->slots()[slot].parameter);
+    request.with_scale = request.with_scale || wants_guard(slot);
+  }
+  return request;
+}
+
+sgd_ph::Asked SGDPH::ask(size_t slot, const at::Tensor& gradient) const {
+  const auto& options = shared_options(*this);
+  sgd_ph::Asked asked;
+  asked.slot = slot;
+  asked.parameter = blocks_->slots()[slot].parameter;
+  asked.gradient = gradient;
+  if (has_probe_source()) {
+    asked.probe = probe_from_source(asked.parameter);
+  } else {
+    const auto* state = param_state(asked.parameter);
+    const auto refreshes = static_cast<uint64_t>(state == nullptr ? 0 : state->refreshes());
+    const ProbePlace place{options.seed(), kProbeStream, slot, refreshes};
+    asked.probe = sgd_ph::probe_kind(options.probe()).draw(asked.parameter, place, options);
+  }
+  if (wants_guard(slot)) {
+    asked.guard_signs = sgd_ph::mixed_signs_like(asked.parameter, {options.seed(), kGuardStream, slot, 0});
+  }
+  return asked;
+}
+
+void SGDPH::measure(
+    const Request& request, const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>& all,
+    bool retain_graph) {
+  const bool joint = shared_options(*this).effective_refresh() == Refresh::Joint;
+  const auto slots = due();
+  std::vector<sgd_ph::Asked> asked;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (joint || gradients[i].defined()) asked.push_back(ask(slots[i], gradients[i]));
+  }
+  const auto average = [this](at::Tensor& tensor) { all_reduce(tensor); };
+  auto blocks = joint ? sgd_ph::measure_jointly(asked, retain_graph, average)
+                      : sgd_ph::measure_each(asked, retain_graph, average);
+  double gradient_scale = 0;
+  if (request.with_scale) {
+    auto scale = sgd_ph::gradient_scale(all);
+    all_reduce(scale);
+    gradient_scale = scale.item<double>();
+  }
+  *pending_ = {std::move(blocks), joint, gradient_scale};
 }
 
 // --- The step ------------------------------------------------------------------------------------------------------
 
-/// Whether the authors' schedule is in force, for which their bias correction and start are followed.
-bool SGDPH::published_schedule() const {
-  return wide().rule() == Rule::Reference && wide().effective_refresh() == Refresh::Cyclic &&
-         wide().refresh_every() == 1;
-}
-
 /// Takes the measurements into the states, and returns the names of blocks found shift-invariant.
 std::string SGDPH::absorb_measurements() {
-  const bool cyclic = wide().effective_refresh() == Refresh::Cyclic;
-  if (cyclic && refresh_step()) {
-    const auto next = rotation_.next(rotation_members());
-    if (next && (measured_ || !is_block(slots_[*next]))) rotation_.pass(*next);
-  }
+  const auto& shared = shared_options(*this);
+  schedule_->pass_turn(shared, blocks_->roles(*this), pending_->measured());
   std::string invariant;
-  for (const auto& measured : measurements_) {
-    const auto& slot = slots_[measured.slot];
+  for (const auto& measured : pending_->blocks()) {
+    const auto& slot = blocks_->slots()[measured.slot];
     auto& state = state_of<SGDPHParamState>(slot.parameter);
     if (measured.random_product.defined()) {
       state.guard_checked(true);
-      state.shift_invariant(
-          is_shift_invariant(measured.estimate, measured.random_product, measured.gradient, gradient_scale_));
+      state.shift_invariant(sgd_ph::is_shift_invariant(
+          measured.estimate, measured.random_product, measured.gradient, pending_->gradient_scale()));
     }
     if (state.shift_invariant()) {
       invariant += (invariant.empty() ? "" : ", ") + slot.name;
-      if (cyclic) rotation_.leave();
+      schedule_->leave(shared);
       continue;
     }
-    absorb_estimate(state, measured.estimate, options_of(slot));
+    sgd_ph::absorb_estimate(state, measured.estimate, options_of(*this, slot));
     summary_.blocks_refreshed.push_back({slot.name, slot.parameter, measured.estimate});
   }
   return invariant;
@@ -114,18 +173,20 @@ std::string SGDPH::absorb_measurements() {
 
 /// What each slot's momentum is divided by; undefined for those that take the first-order step.
 std::vector<at::Tensor> SGDPH::block_curvatures() {
-  const auto published_exponent = rotation_.exponent(rotation_members());
-  std::vector<at::Tensor> curvatures(slots_.size());
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    const auto& slot = slots_[i];
-    if (!moves(slot.parameter) || !is_block(slot)) continue;
-    const auto& options = options_of(slot);
+  const auto& shared = shared_options(*this);
+  const bool published = sgd_ph::RefreshSchedule::is_published(shared);
+  // A block not refreshed yet is first-order, except as published: there it divides by eps from the start.
+  const bool published_start = published && sgd_ph::probe_kind(shared.probe()).starts_at_zero;
+  const auto roles = blocks_->roles(*this);
+  const auto published_exponent = schedule_->exponent(roles);
+  std::vector<at::Tensor> curvatures(roles.size());
+  for (size_t i = 0; i < roles.size(); ++i) {
+    const auto& slot = blocks_->slots()[i];
+    if (!moves(slot.parameter) || !roles[i].block) continue;
     const auto& state = state_of<SGDPHParamState>(slot.parameter);
-    // A block not refreshed yet is first-order, except as published: there it divides by eps from the start.
-    const bool published_start = published_schedule() && options.probe() != Probe::Hadamard;
     if (state.refreshes() == 0 && !published_start) continue;
-    const auto exponent = published_schedule() ? published_exponent : state.refreshes();
-    curvatures[i] = rectified_curvature(state, slot.parameter, options, exponent);
+    const auto exponent = published ? published_exponent : state.refreshes();
+    curvatures[i] = sgd_ph::rectified_curvature(state, slot.parameter, options_of(*this, slot), exponent);
     if (!curvature_filter_) continue;
     curvatures[i] = curvature_filter_(curvatures[i]);
     TORCH_CHECK(
@@ -135,18 +196,18 @@ std::vector<at::Tensor> SGDPH::block_curvatures() {
   return curvatures;
 }
 
-/// All of a step that can fail: takes the measurements in and computes `curvatures`. If it does fail, rotation and
+/// All of a step that can fail: takes the measurements in and computes `curvatures`. If it does fail, schedule and
 /// states are as before.
 bool SGDPH::prepare_step(std::vector<at::Tensor>& curvatures) {
-  const auto rotation = rotation_;
+  const auto schedule = *schedule_;
   std::vector<std::pair<at::Tensor, std::optional<SGDPHParamState>>> states;
-  for (const auto& measured : measurements_) {
-    const auto& parameter = slots_[measured.slot].parameter;
-    const auto* state = find_state_of<SGDPHParamState>(parameter);
+  for (const auto& measured : pending_->blocks()) {
+    const auto& parameter = blocks_->slots()[measured.slot].parameter;
+    const auto* state = param_state(parameter);
     states.emplace_back(parameter, state == nullptr ? std::nullopt : std::optional(*state));
   }
   const auto undo = [&] {
-    rotation_ = rotation;
+    *schedule_ = schedule;
     summary_.blocks_refreshed.clear();
     for (const auto& [parameter, state] : states) {
       if (state) {
@@ -178,27 +239,30 @@ bool SGDPH::prepare_step(std::vector<at::Tensor>& curvatures) {
 
 void SGDPH::update() {
   summary_ = {};
-  summary_.step = step_;
-  summary_.products = products_done();
+  summary_.step = schedule_->counts().step;
+  summary_.products = pending_->products();
+  const auto& slots = blocks_->slots();
   std::vector<at::Tensor> gradients;
-  for (const auto& slot : slots_) {
+  for (const auto& slot : slots) {
     if (moves(slot.parameter)) gradients.push_back(slot.parameter.grad());
   }
-  summary_.non_finite = detail::count_non_finite(gradients) + count_non_finite();
+  summary_.non_finite = detail::count_non_finite(gradients) + pending_->non_finite();
   std::vector<at::Tensor> curvatures;
   summary_.applied = summary_.non_finite == 0 && prepare_step(curvatures);
-  forget_measurements();
+  pending_->forget();
   if (!summary_.applied) return;
 
-  summary_.step = ++step_;
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    auto& parameter = slots_[i].parameter;
+  schedule_->count_step();
+  summary_.step = schedule_->counts().step;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    auto parameter = slots[i].parameter;
     if (!moves(parameter)) continue;
     auto& state = state_of<SGDPHParamState>(parameter);
+    const auto& options = options_of(*this, slots[i]);
     if (curvatures[i].defined()) {
-      second_order_step(parameter, state, options_of(slots_[i]), curvatures[i]);
+      sgd_ph::second_order_step(parameter, state, options, curvatures[i]);
     } else {
-      first_order_step(parameter, state, options_of(slots_[i]));
+      sgd_ph::first_order_step(parameter, state, options);
     }
   }
 }
@@ -210,36 +274,29 @@ std::unique_ptr<torch::optim::OptimizerParamState> SGDPH::make_state() const {
 }
 
 std::unique_ptr<detail::Fields> SGDPH::progress() const {
+  const auto& counts = schedule_->counts();
   auto progress = std::make_unique<SgdPhProgress>();
-  progress->step = step_;
-  progress->turns = rotation_.turns;
-  progress->cursor = static_cast<int64_t>(rotation_.cursor);
-  progress->by_module = by_module_;
-  // By parameter, since groups may have been added through the base class since the slots were made.
-  std::unordered_map<const at::TensorImpl*, bool> candidates;
-  for (const auto& slot : slots_) candidates.emplace(slot.parameter.unsafeGetTensorImpl(), slot.candidate);
-  for (const auto& group : param_groups_) {
-    for (const auto& parameter : group.params()) {
-      const auto found = candidates.find(parameter.unsafeGetTensorImpl());
-      progress->candidates.push_back(found == candidates.end() ? parameter.dim() == 1 : found->second);
-    }
-  }
+  progress->step = counts.step;
+  progress->turns = counts.turns;
+  progress->cursor = static_cast<int64_t>(counts.cursor);
+  progress->by_module = blocks_->by_module();
+  // Of the groups, not the slots: some may have been added through the base class since the last check.
+  progress->candidates = blocks_->candidates(param_groups_);
   return progress;
 }
 
 void SGDPH::check_progress(const detail::Fields& fields) const {
   const auto& progress = dynamic_cast<const SgdPhProgress&>(fields);
   TORCH_CHECK(
-      progress.step >= 0 && progress.turns >= 0 && progress.cursor >= 0 && progress.candidates.size() == slots_.size(),
+      progress.step >= 0 && progress.turns >= 0 && progress.cursor >= 0 &&
+          progress.candidates.size() == blocks_->slots().size(),
       "SGDPH: the archive's step count or partition does not fit this optimizer");
 }
 
 void SGDPH::set_progress(detail::Fields& fields) {
   const auto& progress = dynamic_cast<const SgdPhProgress&>(fields);
-  step_ = progress.step;
-  rotation_ = {progress.turns, static_cast<size_t>(progress.cursor)};
-  by_module_ = progress.by_module;
-  for (size_t i = 0; i < slots_.size(); ++i) slots_[i].candidate = progress.candidates[i] != 0;
+  *schedule_ = sgd_ph::RefreshSchedule({progress.step, progress.turns, static_cast<size_t>(progress.cursor)});
+  blocks_->restore(progress.by_module, progress.candidates);
 }
 
 }  // namespace sgdph

@@ -1,12 +1,14 @@
 #include "sgd_ph/shift_guard.h"
 
+#include "sgd_ph/probes.h"
+
 #include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace sgdph {
+namespace sgdph::sgd_ph {
 namespace {
 
 constexpr double kEpsilons = 1e3;
@@ -24,6 +26,10 @@ double length(const at::Tensor& tensor) {
 }
 
 }  // namespace
+
+bool guard_asks(const SGDPHOptions& options, const SGDPHParamState* state) {
+  return options.shift_guard() && probe_kind(options.probe()).guarded && (state == nullptr || !state->guard_checked());
+}
 
 at::Tensor mixed_signs_like(const at::Tensor& parameter, ProbePlace place) {
   for (;; ++place.count) {
@@ -54,4 +60,4 @@ bool is_shift_invariant(
   return product < noise && length(gradient) < noise;
 }
 
-}  // namespace sgdph
+}  // namespace sgdph::sgd_ph

@@ -4,7 +4,7 @@
 
 #include <torch/types.h>
 
-namespace sgdph {
+namespace sgdph::sgd_ph {
 namespace {
 
 at::Tensor& momentum_of(const at::Tensor& parameter, SGDPHParamState& state) {
@@ -54,4 +54,4 @@ void second_order_step(
   parameter.add_(direction, -options.lr() * options.lr_so());
 }
 
-}  // namespace sgdph
+}  // namespace sgdph::sgd_ph

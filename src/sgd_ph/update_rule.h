@@ -1,8 +1,9 @@
 #pragma once
 
-#include <sgdph/sgd_ph.h>
+#include <sgdph/sgd_ph_options.h>
+#include <sgdph/sgd_ph_state.h>
 
-namespace sgdph {
+namespace sgdph::sgd_ph {
 
 /// SGD with momentum: Reference buf <- mu buf + g + wd w, w <- w - lr buf; Paper m <- (1-b) m + b g,
 /// w <- w - lr (m + wd w).
@@ -13,4 +14,4 @@ void first_order_step(at::Tensor& parameter, SGDPHParamState& state, const SGDPH
 void second_order_step(
     at::Tensor& parameter, SGDPHParamState& state, const SGDPHOptions& options, const at::Tensor& curvature);
 
-}  // namespace sgdph
+}  // namespace sgdph::sgd_ph

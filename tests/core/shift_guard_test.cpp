@@ -14,6 +14,7 @@ namespace sgdph::test::shift_guard_test {
 namespace {
 
 namespace nn = torch::nn;
+using sgd_ph::is_shift_invariant;
 
 /// Linear before LayerNorm (shift-invariant), convolution bias before BatchNorm (a zero block), softmax bias.
 struct Net : nn::Module {

@@ -1,12 +1,12 @@
-// Probe vectors: signs, reproducible by place, and the Hadamard cycle.
+// Sign vectors: random ones, reproducible by place, and the Hadamard cycle.
 
-#include "probe.h"
+#include "signs.h"
 
 #include "support/training.h"
 
 #include <gtest/gtest.h>
 
-namespace sgdph::test::probe_test {
+namespace sgdph::test::signs_test {
 namespace {
 
 TEST(Rademacher, DrawsBothSignsAboutEquallyAndNothingElse) {
@@ -50,4 +50,4 @@ TEST(Hadamard, RowsAreOrthogonalExceptForChannelsThatAgreeModuloTheCycle) {
 }
 
 }  // namespace
-}  // namespace sgdph::test::probe_test
+}  // namespace sgdph::test::signs_test

@@ -1,4 +1,4 @@
-#include "probe.h"
+#include "signs.h"
 
 #include <sgdph/detail/mix.h>
 

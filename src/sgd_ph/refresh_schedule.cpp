@@ -1,0 +1,64 @@
+#include "sgd_ph/refresh_schedule.h"
+
+#include <algorithm>
+
+namespace sgdph::sgd_ph {
+namespace {
+
+bool is_cyclic(const SGDPHOptions& options) {
+  return options.effective_refresh() == Refresh::Cyclic;
+}
+
+}  // namespace
+
+bool RefreshSchedule::is_published(const SGDPHOptions& options) {
+  return options.rule() == Rule::Reference && is_cyclic(options) && options.refresh_every() == 1;
+}
+
+bool RefreshSchedule::is_refresh_step(const SGDPHOptions& options) const {
+  return counts_.step % options.refresh_every() == 0;
+}
+
+/// Whose turn it is: the first member from the cursor on, else the first of all.
+std::optional<size_t> RefreshSchedule::next(const std::vector<Role>& roles) const {
+  std::optional<size_t> first;
+  for (size_t i = 0; i < roles.size(); ++i) {
+    if (!roles[i].has_turn) continue;
+    if (i >= counts_.cursor) return i;
+    if (!first) first = i;
+  }
+  return first;
+}
+
+std::vector<size_t> RefreshSchedule::due(const SGDPHOptions& options, const std::vector<Role>& roles) const {
+  std::vector<size_t> slots;
+  if (!is_refresh_step(options)) return slots;
+  if (is_cyclic(options)) {
+    const auto turn = next(roles);
+    if (turn && roles[*turn].block) slots.push_back(*turn);
+    return slots;
+  }
+  for (size_t i = 0; i < roles.size(); ++i) {
+    if (roles[i].block && roles[i].has_turn) slots.push_back(i);
+  }
+  return slots;
+}
+
+void RefreshSchedule::pass_turn(const SGDPHOptions& options, const std::vector<Role>& roles, bool measured) {
+  if (!is_cyclic(options) || !is_refresh_step(options)) return;
+  const auto turn = next(roles);
+  if (!turn || (roles[*turn].block && !measured)) return;
+  counts_.cursor = *turn + 1;
+  ++counts_.turns;
+}
+
+void RefreshSchedule::leave(const SGDPHOptions& options) {
+  if (is_cyclic(options)) --counts_.turns;
+}
+
+int64_t RefreshSchedule::exponent(const std::vector<Role>& roles) const {
+  const auto members = std::count_if(roles.begin(), roles.end(), [](const Role& role) { return role.has_turn; });
+  return counts_.turns / std::max<int64_t>(members, 1) + 1;
+}
+
+}  // namespace sgdph::sgd_ph

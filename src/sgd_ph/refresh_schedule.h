@@ -1,0 +1,50 @@
+#pragma once
+
+#include "sgd_ph/blocks.h"
+
+#include <optional>
+
+namespace sgdph::sgd_ph {
+
+/// Which blocks are refreshed for a step, and when a turn passes. It holds counts only, and the archive keeps them.
+///
+/// Under Refresh::Cyclic one block is refreshed per step, in turn. With members that stay, turn t is that of member
+/// (t - 1) mod M, as published; members may change between turns.
+class RefreshSchedule {
+ public:
+  struct Counts {
+    int64_t step = 0;   ///< steps applied
+    int64_t turns = 0;  ///< taken so far, without those of members that have left for good
+    size_t cursor = 0;  ///< slot from which the next turn is sought
+  };
+
+  RefreshSchedule() = default;
+  explicit RefreshSchedule(const Counts& counts) : counts_(counts) {}
+  const Counts& counts() const noexcept { return counts_; }
+
+  /// Whether the authors' schedule is in force, for which their bias correction and start are followed.
+  static bool is_published(const SGDPHOptions& options);
+
+  /// The slots to measure for the step under way, ascending.
+  std::vector<size_t> due(const SGDPHOptions& options, const std::vector<Role>& roles) const;
+
+  /// Called for every step before it is applied. The turn passes if its block could be measured (`measured`), or if
+  /// there is nothing to measure because it belongs to a first-order parameter.
+  void pass_turn(const SGDPHOptions& options, const std::vector<Role>& roles, bool measured);
+  /// The block whose turn has passed leaves for good: its turn no longer counts, so that `exponent` stays that of the
+  /// members left.
+  void leave(const SGDPHOptions& options);
+  /// A step was applied.
+  void count_step() { ++counts_.step; }
+
+  /// The published exponent of the bias correction, floor(turns / M) + 1.
+  int64_t exponent(const std::vector<Role>& roles) const;
+
+ private:
+  bool is_refresh_step(const SGDPHOptions& options) const;
+  std::optional<size_t> next(const std::vector<Role>& roles) const;
+
+  Counts counts_;
+};
+
+}  // namespace sgdph::sgd_ph
