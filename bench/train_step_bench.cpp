@@ -39,7 +39,7 @@ double lab_seconds(const fs::path& folder, const Scale& scale) {
   settings.data_path = (folder / "data").string();
   settings.model = "resnet18";
   settings.opt = "sgdm";
-  settings.weight_decay = 5e-4;
+  settings.optimizer["weight_decay"] = 5e-4;
   settings.batch_size = scale.batch;
   settings.epochs = 2;  // the first one warms up: the other sides keep their network from round to round
   settings.test_limit = 1;

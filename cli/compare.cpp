@@ -4,8 +4,8 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/text.h"
+#include "optimizers/options.h"
 #include "option_lists.h"
-#include "settings/optimizer_table.h"
 #include "settings_options.h"
 #include "study/compare.h"
 
@@ -27,7 +27,7 @@ struct CompareCommand {
 std::vector<std::string> chosen_optimizers(const std::string& text) {
   if (text == "all") return lab::optimizer_names();
   auto chosen = lab::words_of_list(text);
-  for (const auto& name : chosen) lab::optimizer_info(name);
+  for (const auto& name : chosen) lab::optimizer_entry(name);
   lab::check_distinct("--opts", chosen);
   return chosen;
 }

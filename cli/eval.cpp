@@ -20,7 +20,7 @@ namespace {
 /// Refuses options that mean nothing to an evaluation.
 void check_meant(const lab::Layer& given) {
   lab::Settings scratch;
-  for (const auto& field : lab::fields_of(scratch)) {
+  for (const auto& field : lab::fields_of_all_optimizers(scratch)) {
     const auto found = given.find(field.key);
     if (found != given.end() && !evaluation_uses(field)) {
       lab::fail("{}: means nothing to an evaluation", found->second.where);
@@ -31,9 +31,7 @@ void check_meant(const lab::Layer& given) {
 }  // namespace
 
 bool evaluation_uses(const lab::Field& field) {
-  using Part = lab::Field::Part;
-  return field.part == Part::Data || field.part == Part::Model || field.key == "batch_size" || field.key == "device" ||
-         field.key == "threads";
+  return field.evaluates;
 }
 
 int evaluate_path(const std::string& path, const SettingsOptions& given, const EvaluateOptions& options) {

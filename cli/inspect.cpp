@@ -15,22 +15,11 @@ namespace {
 struct InspectCommand {
   std::string path;
   SettingsOptions settings;
+  SettingsOptions estimates;
   lab::InspectOptions options;
   std::string output_dir;
   std::string format = "text";
 };
-
-/// The settings that network, batch and running estimates depend on.
-bool inspection_uses(const lab::Field& field) {
-  using Part = lab::Field::Part;
-  if (field.part == Part::Model) return true;
-  for (const auto* key :
-       {"dataset", "data_path", "augment", "train_limit", "skip_damaged", "rule", "hessian_momentum", "probe_cycle",
-        "batch_size", "label_smoothing", "seed", "device", "threads"}) {
-    if (field.key == key) return true;
-  }
-  return false;
-}
 
 int run(const InspectCommand& command) {
   auto options = command.options;
@@ -41,6 +30,9 @@ int run(const InspectCommand& command) {
     options.settings = std::move(saved.settings);
     options.weights = {std::move(saved.source), std::move(saved.state_dict)};
   }
+  lab::Settings own;  // the estimates are those of our optimizer, whichever trained the network
+  lab::apply_layer(own, command.estimates.given());
+  options.estimates = own.optimizer;
   lab::Inspection inspection(std::move(options));
   if (!command.output_dir.empty()) lab::make_writable_folder(command.output_dir);
   const auto result = inspection.run();
@@ -92,7 +84,9 @@ Action setup_inspect(CLI::App& app) {
       ->default_str("text")
       ->type_name("{text,markdown,csv,json}")
       ->group(group);
-  c.settings.add_to(app, inspection_uses);
+  using Part = lab::Field::Part;
+  c.settings.add_to(app, [](const lab::Field& field) { return field.inspects && field.part != Part::Optimizer; });
+  c.estimates.add_fields(app, [](const lab::Field& field) { return field.inspects && field.part == Part::Optimizer; });
   return [command] { return run(*command); };
 }
 

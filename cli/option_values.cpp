@@ -1,29 +1,37 @@
 #include "option_values.h"
 
-#include "base/names.h"
 #include "base/text.h"
 #include "cost/engine.h"
-#include "data/registry.h"
-#include "models/models.h"
-#include "settings/optimizer_table.h"
-#include "settings/recipe.h"
+#include "name_tables.h"
+#include "settings/settings.h"
 
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
+#include <map>
 
 namespace sgdph::cli {
 namespace {
 
+/// The table an option's names are from; empty if from none.
+std::string table_of(const std::string& option) {
+  static const std::map<std::string, std::string> tables = [] {
+    std::map<std::string, std::string> found{{"--opts", "optimizers"}, {"--recipe", "recipes"}};
+    lab::Settings scratch;
+    for (const auto& field : lab::fields_of_all_optimizers(scratch)) {
+      if (!field.table.empty()) found[field.flags] = field.table;
+    }
+    return found;
+  }();
+  const auto found = tables.find(option);
+  return found == tables.end() ? "" : found->second;
+}
+
 /// The names an option takes: from the tables, or from a type such as {a,b,c}.
 std::vector<std::string> words_for(const std::vector<std::string>& names, const std::string& type) {
-  const auto is = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
-  if (is("--model")) return lab::names_of(lab::model_infos());
-  if (is("--norm")) return lab::norm_names();
-  if (is("--dataset")) return lab::names_of(lab::dataset_infos());
-  if (is("--opt") || is("--opts")) return lab::optimizer_names();
-  if (is("--engines")) return lab::engine_names();
-  if (is("--recipe")) return lab::recipe_names();
+  for (const auto& name : names) {
+    if (name == "--engines") return lab::engine_names();
+    if (const auto table = table_of(name); !table.empty()) return names_in(table);
+  }
   std::vector<std::string> words;
   if (type.size() > 2 && type.front() == '{' && type.back() == '}') {
     words = lab::words_between_commas(type.substr(1, type.size() - 2));

@@ -158,9 +158,7 @@ Action setup_reproduce(CLI::App& app) {
       ->default_str("text")
       ->type_name("{text,markdown,csv,json}")
       ->group(group);
-  c.settings.add_fields(app, [](const lab::Field& field) {
-    return (field.leaves_result_alone() && field.key != "data_path") || field.key == "device";
-  });
+  c.settings.add_fields(app, [](const lab::Field& field) { return field.reproduces; });
   return [command] { return run(*command); };
 }
 

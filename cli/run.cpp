@@ -4,11 +4,14 @@
 #include "base/names.h"
 #include "command.h"
 #include "option_values.h"
+#include "settings/renamed.h"
 
 #include <c10/util/Exception.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +34,17 @@ const CLI::App& chosen(const CLI::App& app) {
   return app;
 }
 
+/// The option of today for one of an earlier version.
+std::optional<std::string> renamed_option(const std::string& flag) {
+  lab::Settings scratch;
+  auto key = flag.substr(std::min(flag.size(), size_t{2}));
+  std::replace(key.begin(), key.end(), '-', '_');
+  const auto now = lab::renamed(key);
+  const auto fields = lab::fields_of_all_optimizers(scratch);
+  const auto* field = now ? lab::find_field(fields, *now) : nullptr;
+  return field == nullptr ? std::nullopt : std::optional(field->flags);
+}
+
 /// One line for a command line that does not parse.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const auto& command = chosen(app);
@@ -40,7 +54,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   for (const auto& word : extra) {
     const auto name = word.substr(0, word.find('='));
     if (name.rfind('-', 0) != 0) continue;
-    const auto near = lab::suggestion(name, option_names(command));
+    auto near = lab::suggestion(name, option_names(command));
+    if (const auto now = renamed_option(name)) near = fmt::format("; it is {} now", *now);
     return fmt::format("unknown option '{}'{}; see '{} --help'", name, near, place);
   }
   if (!extra.empty()) {

@@ -20,8 +20,9 @@ lab::Settings settings_over(const lab::CheckpointFile& file, const SettingsOptio
   auto stored = settings;
   const auto options = given.given();
   if (options.count("dataset") != 0 && options.at("dataset").value != stored.dataset) {
-    settings.data_path.clear();
-    settings.workers.reset();
+    for (const auto& field : lab::fields_of(settings)) {
+      if (field.follows_dataset) field.clear();
+    }
   }
   lab::apply_layer(settings, options);
   const auto before = lab::fields_of(stored);

@@ -1,6 +1,6 @@
 #include "settings_options.h"
 
-#include "settings/optimizer_table.h"
+#include "optimizers/options.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -9,13 +9,7 @@ namespace sgdph::cli {
 namespace {
 
 std::string type_name(const lab::Field& field) {
-  using Value = lab::Field::Value;
-  if (!field.choices.empty()) return fmt::format("{{{}}}", fmt::join(field.choices, ","));
-  const Value& value = field.value;
-  if (std::holds_alternative<int64_t*>(value) || std::holds_alternative<std::optional<int64_t>*>(value)) return "N";
-  if (std::holds_alternative<double*>(value) || std::holds_alternative<std::optional<double>*>(value)) return "NUMBER";
-  if (std::holds_alternative<std::vector<int64_t>*>(value)) return "N,N,...";
-  return field.key == "data_path" ? "DIR" : field.key == "init" ? "FILE" : "NAME";
+  return field.choices.empty() ? field.metavar : fmt::format("{{{}}}", fmt::join(field.choices, ","));
 }
 
 /// The default as help shows it; empty where the optimizer, the data set or the machine decides.
@@ -39,7 +33,7 @@ void SettingsOptions::add_to(CLI::App& app, const std::function<bool(const lab::
 
 void SettingsOptions::add_fields(CLI::App& app, const std::function<bool(const lab::Field&)>& wanted) {
   lab::Settings defaults;
-  for (const auto& field : lab::fields_of(defaults)) {
+  for (const auto& field : lab::fields_of_all_optimizers(defaults)) {
     if (wanted && !wanted(field)) continue;
     CLI::Option* option = nullptr;
     if (field.is_flag()) {
@@ -58,7 +52,7 @@ void SettingsOptions::add_fields(CLI::App& app, const std::function<bool(const l
 lab::Layer SettingsOptions::given() const {
   lab::Layer layer;
   lab::Settings scratch;
-  for (const auto& field : lab::fields_of(scratch)) {
+  for (const auto& field : lab::fields_of_all_optimizers(scratch)) {
     const auto found = options_.find(field.key);
     if (found == options_.end() || found->second->count() == 0) continue;
     const auto* option = found->second;

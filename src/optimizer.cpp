@@ -127,6 +127,10 @@ at::Tensor OptimizerBase::step(LossClosure closure) {
   }
   torch::NoGradGuard no_grad;
   check();
+  const auto steps = summary_.step;
+  summary_ = {};
+  summary_.step = steps + 1;
+  summary_.applied = true;
   update();
   return loss;
 }

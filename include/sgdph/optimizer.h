@@ -1,6 +1,7 @@
 #pragma once
 
 #include <sgdph/detail/fields.h>
+#include <sgdph/step_summary.h>
 
 #include <memory>
 #include <string>
@@ -18,6 +19,11 @@ class OptimizerBase : public torch::optim::Optimizer {
 
   /// Validates the group against the optimizer before it is added.
   void add_param_group(const torch::optim::OptimizerParamGroup& group);
+
+  /// What the last step did.
+  const StepSummary& last_step() const noexcept { return summary_; }
+  /// A line about what the optimizer made of its parameters; empty if there is nothing to say.
+  virtual std::string describe() const { return ""; }
 
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
@@ -45,6 +51,8 @@ class OptimizerBase : public torch::optim::Optimizer {
   void check();
 
   const std::string& name() const noexcept { return name_; }
+
+  StepSummary summary_;  ///< `update` finds it as that of a step applied
 
   /// Whether a step moves the parameter: it has a gradient and is not frozen. (LibTorch's optimizers keep moving a
   /// parameter that is frozen on the way, by momentum and decay.)

@@ -20,21 +20,6 @@ class Pending;
 struct Asked;
 }  // namespace sgd_ph
 
-/// What a step did.
-struct StepSummary {
-  struct RefreshedBlock {
-    std::string name;
-    at::Tensor parameter;
-    at::Tensor estimate;  ///< z * (H z) of this refresh, signed, before rectification and smoothing
-  };
-
-  int64_t step = 0;      ///< steps applied so far
-  bool applied = false;  ///< false: a non-finite gradient or curvature was met and nothing was changed
-  std::vector<RefreshedBlock> blocks_refreshed;
-  int64_t products = 0;    ///< Hessian-vector products, those of the shift guard included
-  int64_t non_finite = 0;  ///< non-finite values met in gradients and curvature
-};
-
 /// SGD with Partial Hessian (Sun, Yong, Zhang, "SGD with Partial Hessian for Deep Neural Networks Optimization").
 ///
 /// Channel-wise 1-D parameters ("blocks") take the step lr * (lr_so * m / (|h| + eps) + weight_decay * w), where m is
@@ -70,7 +55,7 @@ class SGDPH : public CurvatureOptimizer {
   /// Which parameters are blocks now, and why.
   Partition partition() const;
 
-  const StepSummary& last_step() const noexcept { return summary_; }
+  std::string describe() const override;
 
   /// What is kept for a parameter; null if nothing is yet.
   const SGDPHParamState* param_state(const at::Tensor& parameter) const {
@@ -105,7 +90,6 @@ class SGDPH : public CurvatureOptimizer {
   std::unique_ptr<sgd_ph::RefreshSchedule> schedule_;
   std::unique_ptr<sgd_ph::Pending> pending_;
   CurvatureFilter curvature_filter_;
-  StepSummary summary_;
 };
 
 }  // namespace sgdph

@@ -92,7 +92,7 @@ std::map<std::string, double> seconds_per_image(const CostOptions& options) {
   for (const auto& model : options.models) {
     if (interrupted()) break;
     CostTask task;
-    task.engines = {"sgdm"};
+    task.engines = {baseline_engine(Kernels::Fast).name};
     task.workload = {model, options.form, batch_size, options.seed};
     task.limit.rounds = 2;
     task.threads = options.threads;
@@ -121,7 +121,7 @@ std::vector<PlannedTask> tasks_of(
     if (!options.memory) continue;
     task.kind = "memory";
     task.engines = {engine.name};
-    const double steps = engine.settings.opt != "sgd-ph" ? 2 : options.limit.every_position ? 40 : 4;
+    const double steps = !engine.has_blocks() ? 2 : options.limit.every_position ? 40 : 4;
     tasks.push_back(
         {task, fmt::format("{}: memory of {}", place, engine.label), kStartSeconds + steps * engine.expected * step});
   }
@@ -146,7 +146,7 @@ bool only_what_fits(CostTask& task, const Findings& findings) {
   auto& names = task.engines;
   const auto lost = [&](const std::string& name) { return findings.notes.count(name) != 0; };
   for (const auto& name : names) {
-    if (engine(name).is_reference() && lost(name)) return false;
+    if (engine(name).is_baseline() && lost(name)) return false;
   }
   names.erase(std::remove_if(names.begin(), names.end(), lost), names.end());
   return !names.empty();
@@ -171,7 +171,7 @@ void run_planned(PlannedTask& planned, Findings& findings, CostProgress& progres
 
 void add_rows(CostReport& report, const Workload& workload, const std::vector<Engine>& measured, Findings& findings) {
   for (const auto& engine : measured) {
-    const auto& reference = findings.memory[engine.kernels == Kernels::Fast ? "sgdm" : "sgdm-stock"];
+    const auto& reference = findings.memory[baseline_engine(engine.kernels).name];
     auto row = make_row(workload, engine, findings.times[engine.name], findings.memory[engine.name], reference);
     row.note = findings.notes[engine.name];
     if (row.ratio.count > 0 || row.held.mean > 0 || !row.note.empty()) report.rows.push_back(std::move(row));

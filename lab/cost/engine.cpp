@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "base/text.h"
-#include "settings/optimizer_table.h"
-#include "train/optimizers.h"
+#include "optimizers/options.h"
+#include "optimizers/training_optimizer.h"
 
 #include <sgdph/fast_operators.h>
 
@@ -13,45 +13,76 @@
 namespace sgdph::lab {
 namespace {
 
+constexpr const char* kStockSuffix = "-stock";
+constexpr const char* kShiftGuard = "shift_guard";
+
 /// Settings whose values do not matter for the cost, but must not let training on noise diverge.
-Settings settings_of(const std::string& optimizer) {
+Settings settings_of(const OptimizerEntry& entry) {
   Settings settings;
-  settings.opt = optimizer;
-  settings.lr = 1e-4;
-  settings.weight_decay = 5e-4;
-  fill_optimizer_defaults(settings);
+  settings.opt = entry.info.name;
+  settings.optimizer = {{"lr", 1e-4}, {"weight_decay", 5e-4}};
   // The guard's extra product happens once for each block in a whole training.
-  if (settings.shift_guard) settings.shift_guard = false;
+  if (entry.option(kShiftGuard) != nullptr) settings.optimizer[kShiftGuard] = false;
+  settings.optimizer = resolve_optimizer(settings.opt, settings.optimizer);
   return settings;
 }
 
-Engine optimizer_engine(const OptimizerInfo& info) {
+Engine optimizer_engine(const OptimizerEntry& entry) {
   Engine engine;
-  engine.name = info.name;
-  engine.label = info.label;
-  engine.title = info.title;
-  engine.settings = settings_of(info.name);
-  engine.expected = info.name == "adahessian" ? 6 : info.name == "sgd-ph" ? 1.4 : 1;
-  engine.by_default = engine.is_reference() || info.name == "sgd-ph";
+  engine.name = entry.info.name;
+  engine.label = entry.info.label;
+  engine.title = fmt::format("{} ({})", entry.info.title, entry.info.source);
+  engine.settings = settings_of(entry);
+  engine.expected = entry.info.traits.expected_cost;
+  engine.by_default = entry.info.traits.baseline || entry.info.traits.has_blocks;
   return engine;
 }
 
-/// SGD-PH in another way.
-Engine variant(const char* name, const char* label, const char* title, double expected) {
-  auto engine = optimizer_engine(optimizer_info("sgd-ph"));
+/// The optimizer in another way.
+Engine variant(
+    const OptimizerEntry& entry, const std::string& name, const std::string& way, const std::string& title,
+    double expected) {
+  auto engine = optimizer_engine(entry);
   engine.name = name;
-  engine.label = label;
+  engine.label = fmt::format("{}, {}", entry.info.label, way);
   engine.title = title;
   engine.expected = expected;
-  engine.by_default = true;
   return engine;
 }
 
-Engine stock_sgdm() {
-  auto engine = optimizer_engine(optimizer_info("sgdm"));
-  engine.name = "sgdm-stock";
-  engine.label = "SGDM, stock";
-  engine.title = "SGDM on LibTorch's own layers: what the stock engines are compared with";
+/// An optimizer with blocks in the ways that change what the curvature costs.
+std::vector<Engine> block_variants(const OptimizerEntry& entry) {
+  const auto& [name, label] = std::pair(entry.info.name, entry.info.label);
+  auto eighth =
+      variant(entry, name + "-1/8", "1/8", fmt::format("{} with curvature from an eighth of the batch", label), 1.15);
+  eighth.settings.optimizer[kCurvatureBatch] = "1/8";
+  auto seldom = variant(
+      entry, name + "-1/8-every-4", "1/8 every 4", "the same on every fourth step only (refresh_every 4)", 1.05);
+  seldom.settings.optimizer[kCurvatureBatch] = "1/8";
+  seldom.settings.optimizer["refresh_every"] = 4;
+  return {eighth, seldom};
+}
+
+std::vector<Engine> stock_variants(const OptimizerEntry& entry) {
+  const auto& [name, label] = std::pair(entry.info.name, entry.info.label);
+  auto stock = variant(
+      entry, name + kStockSuffix, "stock",
+      fmt::format("{} on LibTorch's own layers, with sgdph::install_fast_operators()", label), 1.5);
+  stock.kernels = Kernels::Stock;
+  auto published = variant(
+      entry, "published", "published way",
+      "as in the published code: untouched LibTorch, the second product over all later parameters", 6);
+  published.kernels = Kernels::Stock;
+  published.operators = Operators::Untouched;
+  published.published = true;
+  return {stock, published};
+}
+
+Engine stock_baseline() {
+  const auto& entry = baseline_optimizer();
+  auto engine = variant(
+      entry, entry.info.name + kStockSuffix, "stock",
+      fmt::format("{} on LibTorch's own layers: what the stock engines are compared with", entry.info.label), 1);
   engine.kernels = Kernels::Stock;
   engine.by_default = false;
   return engine;
@@ -59,27 +90,11 @@ Engine stock_sgdm() {
 
 std::vector<Engine> make_engines() {
   std::vector<Engine> all;
-  for (const auto& info : optimizer_infos()) all.push_back(optimizer_engine(info));
-  auto eighth = variant("sgd-ph-1/8", "SGD-PH, 1/8", "SGD-PH with curvature from an eighth of the batch", 1.15);
-  eighth.settings.curvature_batch = "1/8";
-  all.push_back(eighth);
-  auto seldom = variant(
-      "sgd-ph-1/8-every-4", "SGD-PH, 1/8 every 4", "the same on every fourth step only (refresh_every 4)", 1.05);
-  seldom.settings.curvature_batch = "1/8";
-  seldom.settings.refresh_every = 4;
-  all.push_back(seldom);
-  all.push_back(stock_sgdm());
-  auto stock = variant(
-      "sgd-ph-stock", "SGD-PH, stock", "SGD-PH on LibTorch's own layers, with sgdph::install_fast_operators()", 1.5);
-  stock.kernels = Kernels::Stock;
-  all.push_back(stock);
-  auto published = variant(
-      "published", "SGD-PH, published way",
-      "as in the published code: untouched LibTorch, the second product over all later parameters", 6);
-  published.kernels = Kernels::Stock;
-  published.operators = Operators::Untouched;
-  published.published = true;
-  all.push_back(published);
+  for (const auto& entry : optimizer_entries()) all.push_back(optimizer_engine(entry));
+  const auto& own = optimizer_entry(kOwnOptimizer);
+  for (const auto& engine : block_variants(own)) all.push_back(engine);
+  all.push_back(stock_baseline());
+  for (const auto& engine : stock_variants(own)) all.push_back(engine);
   return all;
 }
 
@@ -117,12 +132,17 @@ std::vector<Engine> with_references(const std::vector<Engine>& chosen) {
   const auto any = [&](Kernels kernels) {
     return std::any_of(chosen.begin(), chosen.end(), [&](const Engine& engine) { return engine.kernels == kernels; });
   };
-  std::vector<Engine> all{engine("sgdm")};
-  if (any(Kernels::Stock)) all.push_back(engine("sgdm-stock"));
+  std::vector<Engine> all{baseline_engine(Kernels::Fast)};
+  if (any(Kernels::Stock)) all.push_back(baseline_engine(Kernels::Stock));
   for (const auto& engine : chosen) {
-    if (!engine.is_reference()) all.push_back(engine);
+    if (!engine.is_baseline()) all.push_back(engine);
   }
   return all;
+}
+
+const Engine& baseline_engine(Kernels kernels) {
+  const auto& name = baseline_optimizer().info.name;
+  return engine(kernels == Kernels::Fast ? name : name + kStockSuffix);
 }
 
 const char* to_string(Kernels kernels) {

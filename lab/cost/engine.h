@@ -24,13 +24,16 @@ struct Engine {
   double expected = 1;      ///< about how many plain steps a step takes, for estimates of time only
   bool by_default = false;  ///< measured when no engines are named
 
-  bool is_reference() const { return settings.opt == "sgdm"; }
-  int64_t refresh_every() const { return settings.refresh_every.value_or(1); }
+  bool is_baseline() const { return optimizer_entry(settings.opt).info.traits.baseline; }
+  bool has_blocks() const { return optimizer_entry(settings.opt).info.traits.has_blocks; }
+  int64_t refresh_every() const { return settings.option<int64_t>("refresh_every", 1); }
 };
 
 /// Every optimizer with the fast layers, then the other ways.
 const std::vector<Engine>& engines();
 std::vector<std::string> engine_names();
+/// What engines on layers of this kind are compared with.
+const Engine& baseline_engine(Kernels kernels);
 /// A UserError with the nearest name if there is none.
 const Engine& engine(const std::string& name);
 

@@ -14,7 +14,7 @@ namespace sgdph::lab {
 namespace {
 
 double curvature_batch_of(const Engine& engine) {
-  return batch_part_from_text(engine.settings.curvature_batch.value_or(kWholeBatch));
+  return batch_part_from_text(engine.settings.option<std::string>(kCurvatureBatch, kWholeBatch));
 }
 
 std::shared_ptr<ImageModel> seeded_model(const Engine& engine, const Workload& workload) {
@@ -44,7 +44,7 @@ EngineRun::EngineRun(Engine engine, const Workload& workload, TimedBatch batch)
     : engine_(std::move(engine)),
       batch_(std::move(batch)),
       model_(seeded_model(engine_, workload)),
-      optimizer_(make_optimizer(*model_, engine_.settings)),
+      optimizer_(make_optimizer(*model_, engine_.settings.opt, engine_.settings.optimizer, engine_.settings.seed)),
       step_(*model_, *optimizer_, curvature_batch_of(engine_)),
       parameters_(model_->parameters()),
       sgd_ph_(dynamic_cast<SGDPH*>(&optimizer_->base())) {

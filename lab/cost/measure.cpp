@@ -57,7 +57,7 @@ std::optional<double> reference_of(const std::vector<Event>& events, size_t at, 
 /// The index of SGDM with these layers.
 std::optional<size_t> sgdm_index(const std::vector<Engine>& engines, Kernels kernels) {
   const auto found = std::find_if(engines.begin(), engines.end(), [&](const Engine& engine) {
-    return engine.is_reference() && engine.kernels == kernels;
+    return engine.is_baseline() && engine.kernels == kernels;
   });
   if (found == engines.end()) return std::nullopt;
   return static_cast<size_t>(found - engines.begin());

@@ -27,7 +27,7 @@ constexpr const char* kStyle = ".one{stroke:var(--ink);stroke-dasharray:4 3}";
 std::vector<const CostRow*> drawn_rows(const CostReport& report) {
   std::vector<const CostRow*> rows;
   for (const auto& row : report.rows) {
-    if (row.ratio.count > 0 && std::isfinite(row.ratio.value) && !engine(row.engine).is_reference()) {
+    if (row.ratio.count > 0 && std::isfinite(row.ratio.value) && !engine(row.engine).is_baseline()) {
       rows.push_back(&row);
     }
   }

@@ -127,7 +127,7 @@ Table engine_table(const std::vector<const CostRow*>& rows) {
          any ? seconds_text(row->seconds.value) : "-", memory_text(row->resident), memory_text(row->held),
          row->note.empty() ? std::to_string(row->ratio.count) : row->note});
     // SGDM relative to itself is no measurement.
-    if (engine(row->engine).is_reference()) table.rows.back()[3] = "";
+    if (engine(row->engine).is_baseline()) table.rows.back()[3] = "";
     time.push_back(any ? row->ratio.value : 0);
     resident.push_back(row->resident.relative_mean);
     held.push_back(row->held.relative_mean);

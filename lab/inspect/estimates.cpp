@@ -12,19 +12,16 @@ namespace {
 /// Measures every block at every step and moves nothing.
 Settings still_settings(const Settings& run, const std::string& probe, bool every_1d) {
   Settings s;
-  s.opt = "sgd-ph";
-  s.lr = 0;
-  s.weight_decay = 0;
-  s.rule = run.rule;
-  s.hessian_momentum = run.hessian_momentum;
-  s.probe_cycle = run.probe_cycle;
-  if (run.opt == s.opt) s.eps = run.eps;
-  s.probe = probe;
-  s.refresh = "all";
-  s.shift_guard = false;
-  s.blocks = every_1d ? "published" : "module";
+  s.opt = kOwnOptimizer;
   s.seed = run.seed;
-  fill_optimizer_defaults(s);
+  s.optimizer = {{"lr", 0.},         {"weight_decay", 0.},   {"probe", probe},
+                 {"refresh", "all"}, {"shift_guard", false}, {kBlocks, every_1d ? "published" : kBlocksByModule}};
+  // Of a run of another optimizer, what the command line gave.
+  for (const auto* name : {"rule", "hessian_momentum", "probe_cycle"}) {
+    if (run.optimizer.count(name) != 0) s.optimizer[name] = run.optimizer.at(name);
+  }
+  if (run.opt == s.opt && run.optimizer.count("eps") != 0) s.optimizer["eps"] = run.optimizer.at("eps");
+  s.optimizer = resolve_optimizer(s.opt, s.optimizer);
   return s;
 }
 
@@ -34,7 +31,7 @@ RunningEstimates::RunningEstimates(const torch::nn::Module& model, const Setting
   for (const auto* probe : {"ones", "hadamard", "rademacher"}) {
     settings_ = still_settings(settings, probe, every_1d);
     probes_.emplace_back(probe);
-    optimizers_.push_back(make_optimizer(model, settings_));
+    optimizers_.push_back(make_optimizer(model, settings_.opt, settings_.optimizer, settings_.seed));
   }
 }
 
@@ -65,9 +62,11 @@ std::vector<HeldEstimate> RunningEstimates::of(const HessianBlock& hessian, int6
       held.estimate = known(optimizer.last_step().blocks_refreshed.front().estimate);
     } else {
       held.estimate = known(state->curvature());
-      const bool from_zero = settings_.rule == "reference" && probes_[i] == "rademacher";
+      const bool from_zero = settings_.optimizer.at("rule") == "reference" && probes_[i] == "rademacher";
       if (from_zero)
-        held.estimate /= 1 - std::pow(*settings_.hessian_momentum, static_cast<double>(state->refreshes()));
+        held.estimate /=
+            1 -
+            std::pow(settings_.optimizer.at("hessian_momentum").get<double>(), static_cast<double>(state->refreshes()));
     }
     // The floor is relative to the whole block's mean.
     if (hessian.complete() && divisor.defined()) held.divisor = known(divisor);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "inspect/hessian_block.h"
+#include "optimizers/training_optimizer.h"
 #include "settings/settings.h"
-#include "train/optimizers.h"
 
 namespace sgdph::lab {
 

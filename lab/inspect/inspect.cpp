@@ -110,13 +110,18 @@ std::string place_of(const InspectReport& report) {
   return fmt::format("{} on {}, batch of {}; {}", report.model, report.dataset, report.batch_size, report.source);
 }
 
+Settings with_values(Settings settings, const OptimizerValues& values) {
+  for (const auto& [name, value] : values) settings.optimizer[name] = value;
+  return settings;
+}
+
 }  // namespace
 
 Inspection::Inspection(InspectOptions options)
     : options_(std::move(options)),
       subject_(prepare_subject(options_.settings, options_.weights, options_.float64)),
       blocks_(choose_blocks(blocks_of(*subject_.model, options_.every_1d), options_.blocks)),
-      estimates_(*subject_.model, subject_.settings, options_.every_1d) {
+      estimates_(*subject_.model, with_values(subject_.settings, options_.estimates), options_.every_1d) {
   if (!options_.picture.empty()) find_named(blocks_, "block to draw", options_.picture);
 }
 
@@ -132,9 +137,10 @@ InspectReport Inspection::blank_report() const {
   report.batch_size = subject_.images.size(0);
   report.loss = subject_.loss().item<double>();
   report.precision = options_.float64 ? "float64" : "float32";
-  report.rule = estimates_.settings().rule.value();
-  report.probe_cycle = estimates_.settings().probe_cycle.value();
-  report.hessian_momentum = estimates_.settings().hessian_momentum.value();
+  const auto& estimates = estimates_.settings().optimizer;
+  report.rule = estimates.at("rule").get<std::string>();
+  report.probe_cycle = estimates.at("probe_cycle").get<int64_t>();
+  report.hessian_momentum = estimates.at("hessian_momentum").get<double>();
   report.refreshes = options_.refreshes;
   report.seed = s.seed;
   report.planned = static_cast<int64_t>(blocks_.size());

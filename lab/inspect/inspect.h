@@ -13,6 +13,7 @@ namespace sgdph::lab {
 
 struct InspectOptions {
   Settings settings;
+  OptimizerValues estimates;  ///< of the running estimates, over those of the run
   SavedWeights weights;
   std::string blocks = "all";  ///< see `choose_blocks`
   bool every_1d = false;

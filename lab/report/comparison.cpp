@@ -35,11 +35,8 @@ SplitSettings split(const json& settings) {
   for (const auto& [key, value] : settings.items()) {
     const auto* field = find_field(fields, key);
     const bool ours = field != nullptr;
-    if (key == "seed" || key == "opt" || (ours && field->leaves_result_alone())) continue;
-    const bool of_comparison =
-        ours && key != "kernels" &&
-        (key == "epochs" || field->part == Field::Part::Data || field->part == Field::Part::Model);
-    (of_comparison ? parts.comparison : parts.series)[key] = value;
+    if (ours && (field->series_name || !field->result)) continue;
+    (ours && field->of_task ? parts.comparison : parts.series)[key] = value;
   }
   return parts;
 }

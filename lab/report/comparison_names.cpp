@@ -1,7 +1,7 @@
 #include "report/comparison_names.h"
 
 #include "base/escape.h"
-#include "settings/optimizer_table.h"
+#include "optimizers/options.h"
 #include "settings/settings.h"
 
 #include <fmt/format.h>
@@ -22,8 +22,10 @@ std::string title_of(const json& settings, bool all) {
       "{}, {}, {} epoch{}", plain_text(settings.at("dataset")), plain_text(settings.at("model")), epochs,
       epochs == "1" ? "" : "s");
   const auto usual = to_json(Settings());
+  std::set<std::string> named{"dataset", "model", "epochs"};
+  if (!all) named.insert("form");
   for (const auto& [key, value] : settings.items()) {
-    if (key == "dataset" || key == "model" || key == "epochs" || (key == "form" && !all)) continue;
+    if (named.count(key) != 0) continue;
     if (!all && usual.contains(key) && usual.at(key) == value) continue;
     title += fmt::format(", {} {}", key, plain_text(value));
   }
@@ -33,11 +35,6 @@ std::string title_of(const json& settings, bool all) {
 size_t optimizer_place(const std::string& name) {
   const auto names = optimizer_names();
   return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-}
-
-std::string optimizer_label(const std::string& name) {
-  const auto place = optimizer_place(name);
-  return place < optimizer_infos().size() ? optimizer_infos()[place].label : name;
 }
 
 /// The settings of an optimizer's series by key, and the value that more than half of them have, if any.

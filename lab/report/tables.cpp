@@ -54,7 +54,7 @@ std::set<std::string> settings_left_out() {
   std::set<std::string> keys{"seed"};
   Settings known;
   for (const auto& field : fields_of(known)) {
-    if (field.leaves_result_alone()) keys.insert(field.key);
+    if (!field.result) keys.insert(field.key);
   }
   return keys;
 }

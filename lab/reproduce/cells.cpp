@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "settings/renamed.h"
 #include "train/resolve.h"
 
 #include <fmt/ranges.h>
@@ -71,13 +72,9 @@ std::string short_checksum(const Settings& settings) {
     if (is_identity(fields[i]) && fields[i].get() != defaults[i].get()) json[fields[i].key] = fields[i].get();
   }
   uint32_t sum = 2166136261U;
-  for (const auto letter : json.dump()) sum = (sum ^ static_cast<uint8_t>(letter)) * 16777619U;
+  for (const auto letter : with_first_names(json, to_json(plain)).dump())
+    sum = (sum ^ static_cast<uint8_t>(letter)) * 16777619U;
   return fmt::format("{:08x}", sum);
-}
-
-std::string shown_value(const std::string& key, const nlohmann::json& value) {
-  if ((key == "train_limit" || key == "test_limit") && value == 0) return "all";
-  return plain_text(value);
 }
 
 }  // namespace
@@ -159,7 +156,7 @@ std::vector<std::string> reductions(
     for (size_t k = 0; k < before.size(); ++k) {
       const auto& key = before[k].key;
       if (!is_identity(before[k]) || before[k].get() == after[k].get()) continue;
-      auto change = fmt::format("{} -> {}", shown_value(key, before[k].get()), shown_value(key, after[k].get()));
+      auto change = fmt::format("{} -> {}", before[k].shown(before[k].get()), before[k].shown(after[k].get()));
       auto& known = changes[key];
       if (known.empty()) keys.push_back(key);
       if (std::find(known.begin(), known.end(), change) == known.end()) known.push_back(std::move(change));

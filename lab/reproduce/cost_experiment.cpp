@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/machine.h"
-#include "settings/optimizer_table.h"
+#include "optimizers/options.h"
 
 #include <fmt/ranges.h>
 

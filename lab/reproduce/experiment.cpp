@@ -3,8 +3,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/names.h"
+#include "optimizers/options.h"
 #include "reproduce/builtin_experiments.h"
-#include "settings/optimizer_table.h"
 #include "settings/toml_reader.h"
 
 #include <fmt/ranges.h>
@@ -38,7 +38,7 @@ AxisValue plain_value(const std::string& axis, const toml::node& node, const std
   AxisValue result;
   result.name = plain_text(value);
   result.label = result.name;
-  if (axis == "opt") result.label = optimizer_info(result.name).label;
+  if (axis == "opt") result.label = optimizer_entry(result.name).info.label;
   if (axis == kQuantityAxis) return result;
   result.recipe.run[axis] = {value, toml_place(where, node)};
   Settings scratch;
@@ -188,7 +188,7 @@ void check_figures(const Experiment& experiment, const std::string& where) {
 }  // namespace
 
 bool is_identity(const Field& field) {
-  return !field.leaves_result_alone() && field.key != "seed" && field.key != "device";
+  return field.identity;
 }
 
 std::vector<std::string> Experiment::axis_names() const {

@@ -134,7 +134,7 @@ nlohmann::json or_null(const std::optional<double>& value) {
 nlohmann::json settings_json(Settings settings) {
   auto json = to_json(settings);
   for (const auto& field : fields_of(settings)) {
-    if (field.leaves_result_alone()) json.erase(field.key);
+    if (!field.result) json.erase(field.key);
   }
   return json;
 }

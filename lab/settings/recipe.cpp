@@ -4,7 +4,7 @@
 #include "base/files.h"
 #include "base/names.h"
 #include "settings/builtin_recipes.h"
-#include "settings/optimizer_table.h"
+#include "settings/renamed.h"
 #include "settings/toml_reader.h"
 
 #include <fmt/ranges.h>
@@ -12,26 +12,6 @@
 #include <sstream>
 
 namespace sgdph::lab {
-namespace {
-
-bool is_optimizer_setting(const std::string& key) {
-  Settings scratch;
-  const auto fields = fields_of(scratch);
-  const auto* field = find_field(fields, key);
-  return field != nullptr && field->part == Field::Part::Optimizer && key != "opt";
-}
-
-/// Refuses what the optimizer would silently ignore.
-void check_belongs(const OptimizerInfo& info, const Layer& layer) {
-  for (const auto& [key, given] : layer) {
-    if (!is_optimizer_setting(key) || info.has(key)) continue;
-    fail(
-        "{}: {} is not a setting of {}, which has {}; give it with an optimizer that has it", given.where, key,
-        info.name, fmt::join(info.keys, ", "));
-  }
-}
-
-}  // namespace
 
 std::map<std::string, Layer> optimizer_layers(const toml::node& node, const std::string& where) {
   std::map<std::string, Layer> layers;
@@ -39,8 +19,10 @@ std::map<std::string, Layer> optimizer_layers(const toml::node& node, const std:
     const std::string key(optimizer.str());
     check_name(fmt::format("optimizer ({})", toml_place(where, part)), key, optimizer_names());
     auto& layer = layers[key] = layer_of(table_of(part, "optimizer." + key, where), where);
-    check_belongs(optimizer_info(key), layer);
     if (layer.count("opt") != 0) fail("{}: opt stands in [run]", layer["opt"].where);
+    Settings scratch;
+    scratch.opt = key;
+    apply_layer(scratch, layer);  // refuses what this optimizer does not have, and would not take
   }
   return layers;
 }
@@ -84,17 +66,15 @@ Settings combine(const Sources& sources) {
   };
   for (const auto& recipe : sources.recipes) choose(recipe.run);
   choose(sources.options);
-  const auto info = optimizer_info(settings.opt);
+  optimizer_entry(settings.opt);
 
-  const auto add = [&](const Layer& layer) {
-    check_belongs(info, layer);
-    auto rest = layer;
-    rest.erase("opt");
-    apply_layer(settings, rest);
+  const auto add = [&](Layer layer) {
+    layer.erase("opt");
+    apply_layer(settings, layer);
   };
   for (const auto& recipe : sources.recipes) {
     add(recipe.run);
-    if (const auto found = recipe.optimizers.find(info.name); found != recipe.optimizers.end()) add(found->second);
+    if (const auto found = recipe.optimizers.find(settings.opt); found != recipe.optimizers.end()) add(found->second);
   }
   add(sources.options);
   return settings;
@@ -106,12 +86,30 @@ std::string to_toml(const Settings& settings) {
   std::ostringstream special;
   for (const auto& field : fields_of(copy)) {
     if (!field.is_set()) continue;
-    auto& out = is_optimizer_setting(field.key) ? special : general;
-    const auto value = field.get();
+    auto& out = std::holds_alternative<Field::OptionSlot>(field.value) ? special : general;
     // JSON's numbers, strings and lists are TOML's too; a whole float keeps its point.
-    out << field.key << " = " << value.dump() << "\n";
+    out << field.key << " = " << field.get().dump() << "\n";
   }
   return fmt::format("[run]\n{}\n[optimizer.{}]\n{}", general.str(), settings.opt, special.str());
+}
+
+Settings read_stored_settings(const std::string& file) {
+  const auto root = parse_toml(read_file(file), file);
+  Layer layer;
+  const auto add = [&](const toml::table& table) {
+    for (const auto& [name, node] : table) {
+      layer[std::string(name.str())] = {toml_value(node, file), toml_place(file, node)};
+    }
+  };
+  if (const auto* run = root["run"].as_table()) add(*run);
+  const auto* optimizers = root["optimizer"].as_table();
+  if (optimizers != nullptr) {
+    for (const auto& [name, node] : *optimizers) add(table_of(node, "optimizer." + std::string(name.str()), file));
+  }
+  rename_stored(layer);
+  Settings settings;
+  apply_layer(settings, layer);
+  return settings;
 }
 
 }  // namespace sgdph::lab

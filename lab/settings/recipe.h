@@ -36,4 +36,7 @@ Settings combine(const Sources& sources);
 /// A recipe file with exactly these settings, which `read_recipe` and `combine` give back.
 std::string to_toml(const Settings& settings);
 
+/// The settings of a stored run, as `to_toml` wrote them, perhaps in an earlier version.
+Settings read_stored_settings(const std::string& file);
+
 }  // namespace sgdph::lab

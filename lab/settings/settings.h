@@ -3,17 +3,18 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "optimizers/options.h"
+
 namespace sgdph::lab {
 
-/// Everything a run depends on. An unset optional takes the default of the chosen optimizer, data set or machine;
-/// `resolve` fills it in, so that a stored run says all.
+/// Everything a run depends on. An unset optional, and an option of the optimizer that is not named, takes the default
+/// of data set, machine or optimizer; `resolve` fills it in, so that a stored run says all.
 struct Settings {
   std::string dataset = "fashion-mnist";
   std::string data_path;
@@ -30,19 +31,8 @@ struct Settings {
   std::string kernels = "fast";
   std::string init;
 
-  std::string opt = "sgd-ph";
-  std::optional<double> lr, weight_decay, momentum, beta1, beta2, eps;
-  std::optional<bool> nesterov, amsgrad;
-  std::optional<double> lr_so, hessian_momentum, curvature_floor;
-  std::optional<std::string> rule, probe, refresh, blocks;
-  std::optional<int64_t> probe_cycle, refresh_every;
-  std::optional<std::string> curvature_batch, curvature_control;
-  std::optional<double> block_multiplier;
-  std::optional<bool> shift_guard;
-  std::optional<bool> weight_decouple, rectify;
-  std::optional<double> hessian_power;
-  std::optional<std::string> rebound, weight_decay_type;
-  std::optional<int64_t> warmup_steps;
+  std::string opt = kOwnOptimizer;
+  OptimizerValues optimizer;
 
   std::string lr_scheduler = "step";
   int64_t lr_step_size = 30;
@@ -63,48 +53,76 @@ struct Settings {
   int64_t checkpoint_every = 0;
   int64_t keep_checkpoints = 2;
   bool tensorboard = false;
+
+  /// An option of the optimizer, or `otherwise` if it has none of this name.
+  template <class T>
+  T option(const std::string& name, T otherwise) const {
+    const auto found = optimizer.find(name);
+    return found == optimizer.end() ? otherwise : found->second.get<T>();
+  }
+  double lr() const { return optimizer.at("lr").get<double>(); }
 };
 
-/// One entry of the list of settings: option, recipe key, help, completion and manual page all come from it.
+/// One entry of the list of settings: option, recipe key, help, completion and manual page all come from it, and what a
+/// setting decides stands here as well.
 struct Field {
-  using Value = std::variant<
-      bool*, int64_t*, double*, std::string*, std::vector<int64_t>*, std::optional<bool>*, std::optional<int64_t>*,
-      std::optional<double>*, std::optional<std::string>*>;
-
+  /// Where an option of the optimizer is kept.
+  struct OptionSlot {
+    OptimizerValues* values;
+    OptionValue like;  ///< a value of its type
+  };
+  using Value =
+      std::variant<bool*, int64_t*, double*, std::string*, std::vector<int64_t>*, std::optional<int64_t>*, OptionSlot>;
   enum class Part { Data, Model, Optimizer, Schedule, Training };
+  enum class Kind { Flag, Whole, Number, Word, Wholes, Numbers };
 
   std::string key;    ///< in recipes and logs: lr_step_size
   std::string flags;  ///< on the command line: --lr-step-size, with a short form before it if there is one
   Part part = Part::Training;
   std::string help;
+  std::string metavar;  ///< of its value in help
   Value value;
-  bool changeable = false;  ///< may differ when a run is continued
-  double low = -std::numeric_limits<double>::infinity();
-  double high = std::numeric_limits<double>::infinity();
-  bool low_open = false;  ///< the bound itself is out of range
-  bool high_open = false;
+  Bound bound;
   std::vector<std::string> choices;
+  std::string table;      ///< what `sgdph list` calls the names it takes; checked where the table is
+  std::string zero_text;  ///< what 0 stands for
 
-  bool is_flag() const;
-  /// Whether it says where and how a run is done, not what it gives.
-  bool leaves_result_alone() const;
-  bool is_set() const;
+  bool resumable = false;        ///< may differ when a run is continued
+  bool result = true;            ///< false: says where and how a run is done, not what it gives
+  bool identity = true;          ///< makes the run the one it is, whatever seed and machine
+  bool network = false;          ///< another value means another network or batch
+  bool cost = false;             ///< decides time and memory of a step, not its result
+  bool of_task = false;          ///< what is learned, rather than how
+  bool series_name = false;      ///< tells the runs of one task apart by itself: optimizer and seed
+  bool evaluates = false;        ///< means something to an evaluation
+  bool inspects = false;         ///< ... to an inspection
+  bool reproduces = false;       ///< may be chosen for an experiment as a whole
+  bool follows_dataset = false;  ///< its default is the data set's
+
+  Kind kind() const;
+  bool is_flag() const { return kind() == Kind::Flag; }
+  bool is_set() const { return !get().is_null(); }
   /// As JSON; null if unset.
   nlohmann::json get() const;
   /// Refuses a value of another type, out of range or not among the choices; `where` says where it stands.
   void set(const nlohmann::json& value, const std::string& where) const;
+  /// Takes the value back, so that `resolve` fills it in.
+  void clear() const;
   /// The JSON of a word on the command line.
   nlohmann::json parse(const std::string& word, const std::string& where) const;
+  /// A value for readers: 0 may stand for something.
+  std::string shown(const nlohmann::json& value) const;
 };
 
 const char* to_string(Field::Part part);
 
-/// The list. It points into `settings`.
+/// The list: the run's settings, and the options of the optimizer it has chosen. It points into `settings`.
 std::vector<Field> fields_of(Settings& settings);
-std::vector<std::string> field_keys();
+/// The same with the options of every optimizer, each once, without their bounds.
+std::vector<Field> fields_of_all_optimizers(Settings& settings);
 /// Null if there is none.
 const Field* find_field(const std::vector<Field>& fields, const std::string& key);
-/// A value as it stands on a command line and in tables: a text without quotes, all else as JSON has it.
+/// A value as it stands in tables: a text without quotes, all else as JSON has it.
 std::string plain_text(const nlohmann::json& value);
 
 /// A value and where it was given ("--lr", "recipe.toml:7").
@@ -114,10 +132,14 @@ struct Given {  // NOLINT(bugprone-exception-escape): of the JSON library's move
 };
 using Layer = std::map<std::string, Given>;
 
-/// Sets what the layer gives. Unknown keys are refused with the nearest name.
+/// Sets what the layer gives. Unknown keys are refused with the nearest name, and so is what the chosen optimizer does
+/// not have.
 void apply_layer(Settings& settings, const Layer& layer);
+/// Refuses unknown keys, and values that no optimizer would take.
+void check_layer(const Layer& layer);
 
 nlohmann::json to_json(const Settings& settings);
+/// Of a stored run, whose settings may have the names of an earlier version.
 Settings settings_from_json(const nlohmann::json& json, const std::string& where);
 
 }  // namespace sgdph::lab

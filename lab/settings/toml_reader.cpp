@@ -44,8 +44,7 @@ Layer layer_of(const toml::table& table, const std::string& where, const std::ve
     if (std::find(others.begin(), others.end(), key) != others.end()) continue;
     layer[key] = {toml_value(node, where), toml_place(where, node)};
   }
-  Settings scratch;
-  apply_layer(scratch, layer);  // refuses unknown keys and bad values where they stand
+  check_layer(layer);
   return layer;
 }
 

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "settings/optimizer_table.h"
+#include "optimizers/options.h"
 #include "study/run_plan.h"
 #include "train/resolve.h"
 
@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 StudyRun study_run(const ComparedRun& run) {
-  return {fmt::format("{}, seed {}", optimizer_info(run.optimizer).label, run.seed), run.folder, run.settings};
+  return {fmt::format("{}, seed {}", optimizer_label(run.optimizer), run.seed), run.folder, run.settings};
 }
 
 /// Refuses a folder that holds the run of that name with other settings.

@@ -42,7 +42,7 @@ bool is_over(const StudyRun& run) {
 
 void check_run_folder(const StudyRun& run, bool same_cost) {
   if (RunFolder::holds_run(run.folder)) {
-    check_same_run(combine({{read_recipe((run.folder / "settings.toml").string())}, {}}), run.settings, same_cost);
+    check_same_run(read_stored_settings((run.folder / "settings.toml").string()), run.settings, same_cost);
     static_cast<void>(is_over(run));  // a record that cannot be read shows
     return;
   }

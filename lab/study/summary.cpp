@@ -1,6 +1,6 @@
 #include "study/summary.h"
 
-#include "settings/optimizer_table.h"
+#include "optimizers/options.h"
 #include "tables/text.h"
 
 #include <fmt/format.h>
@@ -69,7 +69,7 @@ std::vector<SummaryRow> summarise(const std::vector<PlannedRun>& plan) {
     auto group =
         std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.optimizer == planned.optimizer; });
     if (group == groups.end()) {
-      group = groups.insert(group, RunGroup{planned.optimizer, optimizer_info(planned.optimizer).label, 0, {}});
+      group = groups.insert(group, RunGroup{planned.optimizer, optimizer_label(planned.optimizer), 0, {}});
     }
     ++group->planned;
     if (auto run = read_run_record(planned.folder)) group->runs.push_back(&records.emplace_back(std::move(*run)));
@@ -81,8 +81,9 @@ std::vector<SummaryRow> summarise_groups(const std::vector<RunGroup>& groups) {
   std::vector<SummaryRow> rows;
   rows.reserve(groups.size());
   for (const auto& group : groups) rows.push_back(row_of(group));
-  const auto sgdm = std::find_if(
-      rows.begin(), rows.end(), [](const auto& row) { return row.optimizer == "sgdm" && row.top1.count > 0; });
+  const auto sgdm = std::find_if(rows.begin(), rows.end(), [](const auto& row) {
+    return row.optimizer == baseline_optimizer().info.name && row.top1.count > 0;
+  });
   auto best = -std::numeric_limits<double>::infinity();
   for (auto& row : rows) {
     if (row.top1.count == 0) continue;

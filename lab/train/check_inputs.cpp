@@ -10,8 +10,7 @@ nlohmann::json network_of(const Settings& settings) {
   auto copy = settings;
   auto json = nlohmann::json::object();
   for (const auto& field : fields_of(copy)) {
-    const bool shapes = field.part == Field::Part::Data || field.part == Field::Part::Model;
-    if (shapes || field.key == "batch_size" || field.key == "device") json[field.key] = field.get();
+    if (field.network) json[field.key] = field.get();
   }
   return json;
 }
@@ -23,7 +22,7 @@ void check_inputs(const std::vector<Settings>& runs) {
     auto wanted = network_of(settings);
     if (!parts || wanted != network) parts = prepare_run(settings);
     network = std::move(wanted);
-    make_optimizer(*parts->model, settings);
+    make_optimizer(*parts->model, settings.opt, settings.optimizer, settings.seed);
   }
 }
 

@@ -43,21 +43,21 @@ Batch few_images(const Dataset& data, const Settings& settings, int64_t images) 
 
 /// What decides the cost of a step beside data and network.
 nlohmann::json step_kind(const Settings& settings) {
-  return {
-      settings.opt,
-      settings.rule.value_or(""),
-      settings.probe.value_or(""),
-      settings.refresh.value_or(""),
-      settings.refresh_every.value_or(1),
-      settings.curvature_batch.value_or(""),
-      settings.clip_grad_norm > 0};
+  nlohmann::json kind{settings.opt, settings.clip_grad_norm > 0};
+  // Which way an optimizer takes is said by words, flags and counts; how far it goes, by numbers.
+  for (const auto& [name, value] : settings.optimizer) {
+    if (!value.is_number_float() && !value.is_array()) kind.push_back({name, value});
+  }
+  return kind;
 }
 
 ImageTimes time_images(RunParts& parts, Settings settings) {
-  if (settings.shift_guard) settings.shift_guard = false;  // its second product happens once for each block
-  const auto optimizer = make_optimizer(*parts.model, settings);
+  // The guard's second product happens once for each block.
+  if (const auto guard = settings.optimizer.find("shift_guard"); guard != settings.optimizer.end())
+    guard->second = false;
+  const auto optimizer = make_optimizer(*parts.model, settings.opt, settings.optimizer, settings.seed);
   const TrainingStep step(
-      *parts.model, *optimizer, batch_part_from_text(settings.curvature_batch.value_or(kWholeBatch)),
+      *parts.model, *optimizer, batch_part_from_text(settings.option<std::string>(kCurvatureBatch, kWholeBatch)),
       settings.label_smoothing);
   const auto timed_step = [&](const Batch& batch) {
     const auto begin = seconds_now();
@@ -78,7 +78,7 @@ ImageTimes time_images(RunParts& parts, Settings settings) {
     timed_step(batch);
   }
   // Medians, since on a machine with other work single steps stall; one for each step between two refreshes.
-  const auto cycle = std::min<int64_t>(settings.refresh_every.value_or(1), kLongestCycle);
+  const auto cycle = std::min<int64_t>(settings.option<int64_t>("refresh_every", 1), kLongestCycle);
   std::vector<std::vector<double>> steps(static_cast<size_t>(cycle));
   for (int64_t i = 0; i < kTimedSteps * cycle && !interrupted(); ++i) {
     steps[static_cast<size_t>(i % cycle)].push_back(timed_step(batch));

@@ -5,9 +5,7 @@
 #include "base/names.h"
 #include "data/registry.h"
 #include "models/models.h"
-#include "train/curvature_control.h"
 #include "train/device.h"
-#include "train/optimizers.h"
 #include "train/schedule.h"
 #include "train/training_step.h"
 
@@ -27,7 +25,7 @@ Settings resolve(Settings s) {
   const auto& data = dataset_info(s.dataset);
   find_named(model_infos(), "model", s.model);
   norm_from_name(s.norm);
-  fill_optimizer_defaults(s);
+  s.optimizer = resolve_optimizer(s.opt, s.optimizer);
   check_device(s.device);
   if (s.form == "auto") s.form = data.large_images ? "imagenet" : "cifar";
   if (s.data_path.empty()) s.data_path = data.default_path;
@@ -35,9 +33,6 @@ Settings resolve(Settings s) {
   if (s.threads == 0) s.threads = core_count();
   s.data_path = absolute(s.data_path);
   s.init = absolute(s.init);
-  if (s.opt == "sgdm" && *s.momentum >= 1) fail("--momentum: must be below 1, got {}", *s.momentum);
-  if (s.curvature_batch) batch_part_from_text(*s.curvature_batch);
-  check_curvature_control(s);
   check_schedule(s);
   return s;
 }
@@ -45,14 +40,13 @@ Settings resolve(Settings s) {
 void check_same_run(const Settings& stored, const Settings& given, bool same_cost) {
   auto a = stored;
   auto b = given;
-  fill_optimizer_defaults(a);  // a run of an earlier version lacks the settings added since
-  fill_optimizer_defaults(b);
+  a.optimizer = resolve_optimizer(a.opt, a.optimizer);  // a run of an earlier version lacks what was added since
+  b.optimizer = resolve_optimizer(b.opt, b.optimizer);
   const auto old_fields = fields_of(a);
   const auto new_fields = fields_of(b);
   for (size_t i = 0; i < old_fields.size(); ++i) {
     if (old_fields[i].get() == new_fields[i].get()) continue;
-    const bool costs = old_fields[i].key == "threads" || old_fields[i].key == "workers";
-    if (old_fields[i].changeable && !(same_cost && costs)) continue;
+    if (old_fields[i].resumable && !(same_cost && old_fields[i].cost)) continue;
     fail(
         "{} is {} in this run, not {}; a run is continued with its own settings, start a new one for others",
         old_fields[i].key, old_fields[i].get().dump(), new_fields[i].get().dump());

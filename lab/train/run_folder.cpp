@@ -118,7 +118,7 @@ RunFolder RunFolder::open(const fs::path& path) {
 }
 
 Settings RunFolder::settings() const {
-  return combine({{read_recipe(settings_file(path_).string())}, {}});
+  return read_stored_settings(settings_file(path_).string());
 }
 
 void RunFolder::replace_settings(const Settings& settings) const {

@@ -30,7 +30,7 @@ RunParts prepare_run(const Settings& settings, bool continued) {
   parts.model = build_model(parts.settings, *parts.data.train, rest == 0 ? parts.settings.batch_size : rest);
   if (!parts.settings.init.empty() && !continued) load_weights(*parts.model, parts.settings.init);
   parts.model->to(at::Device(parts.settings.device));
-  parts.optimizer = make_optimizer(*parts.model, parts.settings);
+  parts.optimizer = make_optimizer(*parts.model, parts.settings.opt, parts.settings.optimizer, parts.settings.seed);
   // A GPU must choose the same kernels every time, or a continued run would differ.
   at::globalContext().setDeterministicCuDNN(true);
   at::globalContext().setBenchmarkCuDNN(false);

@@ -5,8 +5,8 @@
 #include "data/loader.h"
 #include "data/registry.h"
 #include "models/image_model.h"
+#include "optimizers/training_optimizer.h"
 #include "settings/settings.h"
-#include "train/optimizers.h"
 
 namespace sgdph::lab {
 

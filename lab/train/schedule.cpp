@@ -30,8 +30,8 @@ void check_schedule(const Settings& s) {
   } else if (!s.lr_milestones.empty()) {
     fail("--lr-milestones: belongs to --lr-scheduler multistep, not {}", s.lr_scheduler);
   }
-  if (s.lr_scheduler == "cosine" && s.lr_min > *s.lr) {
-    fail("--lr-min: {} is above the learning rate {}", s.lr_min, *s.lr);
+  if (s.lr_scheduler == "cosine" && s.lr_min > s.lr()) {
+    fail("--lr-min: {} is above the learning rate {}", s.lr_min, s.lr());
   }
   if (s.lr_warmup_epochs >= static_cast<double>(s.epochs)) {
     fail("--lr-warmup-epochs: {} leaves nothing of {} epochs", s.lr_warmup_epochs, s.epochs);

@@ -38,7 +38,8 @@ Trainer::Trainer(RunParts parts, RunFolder folder, Progress& progress)
       progress_(progress),
       device_(parts_.settings.device),
       training_step_(
-          *parts_.model, *parts_.optimizer, batch_part_from_text(parts_.settings.curvature_batch.value_or(kWholeBatch)),
+          *parts_.model, *parts_.optimizer,
+          batch_part_from_text(parts_.settings.option<std::string>(kCurvatureBatch, kWholeBatch)),
           parts_.settings.label_smoothing),
       train_loader_(std::make_unique<Loader>(*parts_.data.train, train_loader_options(parts_.settings))),
       log_(folder_.log()) {

@@ -12,15 +12,6 @@
 
 namespace sgdph::lab {
 
-double batch_part_from_text(const std::string& text) {
-  const auto slash = text.find('/');
-  const auto above = number_from<double>(text.substr(0, slash));
-  const auto below = slash == std::string::npos ? 1. : number_from<double>(text.substr(slash + 1));
-  const auto part = above && below ? *above / *below : 0;
-  if (!(part > 0 && part <= 1)) fail("--curvature-batch: '{}' is not a part of a batch; use 1, 1/8 or the like", text);
-  return part;
-}
-
 TrainingStep::TrainingStep(
     ImageModel& model, TrainingOptimizer& optimizer, double curvature_batch, double label_smoothing)
     : model_(model), optimizer_(optimizer), curvature_batch_(curvature_batch), label_smoothing_(label_smoothing) {}

@@ -3,15 +3,9 @@
 #include <string>
 
 #include "models/image_model.h"
-#include "train/optimizers.h"
+#include "optimizers/training_optimizer.h"
 
 namespace sgdph::lab {
-
-/// The value of `curvature_batch` for curvature from the whole batch.
-constexpr const char* kWholeBatch = "1";
-
-/// A part of a batch: "1/8", "0.125" or "1". Anything else, or what is not above 0 and at most 1, is a UserError.
-double batch_part_from_text(const std::string& text);
 
 /// Gradients of one batch, and the curvature that is due: from the same graph, or, if `curvature_batch` is less than 1,
 /// from a second pass over the batch's first images after the first graph is freed. That pass leaves the running

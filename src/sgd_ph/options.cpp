@@ -47,14 +47,14 @@ void SGDPHOptions::fill_unset() {
 }
 
 void SGDPHOptions::visit(detail::FieldVisitor& visitor) {
-  visitor("lr", lr_, {"tau, the learning rate", at_least(0)});
+  visitor("lr", lr_, {"learning rate", at_least(0)});
   visitor("lr_so", lr_so_, {"tau_SO, the learning rate of the second-order part", at_least(0)});
   visitor(
       "momentum", momentum_, {"beta, of the gradient; weighs the old value, under rule paper the new", between(0, 1)});
   visitor(
       "hessian_momentum", hessian_momentum_,
       {"alpha, of the curvature; weighs the old value, under rule paper the new", between(0, 1)});
-  visitor("weight_decay", weight_decay_, {"eta, weight decay", at_least(0)});
+  visitor("weight_decay", weight_decay_, {"weight decay", at_least(0)});
   visitor("eps", eps_, {"added to the absolute curvature", above(0)});
   visitor(
       "curvature_floor", curvature_floor_,

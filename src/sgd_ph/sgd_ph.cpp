@@ -79,6 +79,11 @@ void SGDPH::groups_changed() {
   pending_->forget();
 }
 
+std::string SGDPH::describe() const {
+  const auto all = partition();
+  return std::to_string(all.blocks()) + " of " + std::to_string(all.entries.size()) + " parameters are blocks";
+}
+
 Partition SGDPH::partition() const {
   return blocks_->partition(*this);
 }

@@ -42,7 +42,11 @@ TEST_F(Options, ValuesOfTheWrongKindOrOutOfRangeAreRefused) {
   refuse_train({"--lr", "nan"}, {"--lr", "finite"});
   refuse_train({"--width", "0"}, {"--width", "above 0"});
   refuse_train({"--device", "tpu"}, {"--device", "'tpu'"});
-  refuse_train({"--opt", "adam", "--beta1", "1"}, {"--beta1", "below 1"});
+  refuse_train({"--opt", "adam", "--betas", "1,0.9"}, {"--betas", "below 1"});
+  refuse_train({"--opt", "adam", "--betas", "0.9"}, {"--betas", "2 numbers"});
+  // Names of earlier versions lead to those of today.
+  refuse_train({"--opt", "adam", "--beta1", "0.9"}, {"'--beta1'", "it is --betas now"});
+  refuse_train({"--opt", "apollo", "--warmup-steps", "3"}, {"'--warmup-steps'", "it is --warmup now"});
   refuse_train({"--opt", "sgdm", "--momentum", "1"}, {"--momentum", "below 1"});
   refuse_train({"--lr", "1e39"}, {"--lr", "at most 1e+38"});
   refuse_train({"--lr-scheduler", "multistep"}, {"--lr-milestones"});

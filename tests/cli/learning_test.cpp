@@ -1,6 +1,6 @@
 // A network learns with every optimizer at the rates of the recipe.
 
-#include "settings/optimizer_table.h"
+#include "optimizers/options.h"
 #include "support/command.h"
 #include "support/run_log.h"
 

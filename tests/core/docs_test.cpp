@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -30,6 +31,20 @@ std::string read(const fs::path& path) {
   return text.str();
 }
 
+std::string number_text(double value) {
+  return to_string(OptionValue(value));
+}
+
+/// ">= 0", "> 0", "in [0, 1)"; nothing where every number is taken.
+std::string range_text(const Bound& bound) {
+  if (std::isfinite(bound.low) && std::isfinite(bound.high)) {
+    return std::string(" in ") + (bound.low_open ? "(" : "[") + number_text(bound.low) + ", " +
+           number_text(bound.high) + (bound.high_open ? ")" : "]");
+  }
+  if (std::isfinite(bound.low)) return (bound.low_open ? " > " : " >= ") + number_text(bound.low);
+  return std::isfinite(bound.high) ? (bound.high_open ? " < " : " <= ") + number_text(bound.high) : "";
+}
+
 std::string taken(const OptionInfo& option) {
   std::string text;
   if (!option.choices.empty()) {
@@ -37,14 +52,11 @@ std::string taken(const OptionInfo& option) {
   } else if (std::holds_alternative<bool>(option.value)) {
     text = "true, false";
   } else {
-    const bool whole = std::holds_alternative<int64_t>(option.value);
-    if (const auto* numbers = std::get_if<std::vector<double>>(&option.value)) {
-      text = std::to_string(numbers->size()) + " numbers, each to ";
-    } else {
-      text = whole ? "a whole number, to " : "a number, to ";
-    }
-    const auto bound = option.bound.text(whole);
-    text = bound == "be finite" ? text.substr(0, text.rfind(',')) : text + bound;
+    const auto* numbers = std::get_if<std::vector<double>>(&option.value);
+    text = numbers != nullptr                              ? std::to_string(numbers->size()) + " numbers"
+           : std::holds_alternative<int64_t>(option.value) ? "whole number"
+                                                           : "number";
+    text += range_text(option.bound);
   }
   return option.shared ? text + "; optimizer-wide" : text;
 }

@@ -3,7 +3,7 @@
 #include "cost/engine_run.h"
 #include "cost/measure.h"
 #include "cost/published.h"
-#include "settings/optimizer_table.h"
+#include "optimizers/options.h"
 #include "support/checks.h"
 #include "support/networks.h"
 
@@ -30,11 +30,11 @@ TEST(Engines, AreEveryOptimizerAndTheOtherWaysUnderNamesOfTheirOwn) {
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
   EXPECT_EQ(engines_from_text("all").size(), names.size());
   EXPECT_TRUE(engine("published").published);
-  EXPECT_EQ(*engine("sgd-ph-1/8-every-4").settings.refresh_every, 4);
-  EXPECT_EQ(*engine("sgd-ph-1/8").settings.curvature_batch, "1/8");
+  EXPECT_EQ(engine("sgd-ph-1/8-every-4").settings.optimizer.at("refresh_every"), 4);
+  EXPECT_EQ(engine("sgd-ph-1/8").settings.optimizer.at("curvature_batch"), "1/8");
   for (const auto& engine : engines()) {
     EXPECT_EQ(engine.name.find_first_of(" ,"), std::string::npos) << engine.name;
-    EXPECT_FALSE(engine.settings.shift_guard.value_or(false)) << engine.name;
+    EXPECT_FALSE(engine.settings.option("shift_guard", false)) << engine.name;
   }
 }
 

@@ -44,8 +44,8 @@ TEST_P(Estimates, AreWhatTheOptimizerHoldsAfterAsManyStepsOnTheLossItself) {
     for (const auto rule : {Rule::Reference, Rule::Paper}) {
       auto problem = test::make_problem(GetParam());
       Settings settings;
-      settings.rule = rule == Rule::Paper ? "paper" : "reference";
-      settings.probe_cycle = 4;
+      settings.optimizer["rule"] = rule == Rule::Paper ? "paper" : "reference";
+      settings.optimizer["probe_cycle"] = 4;
       settings.seed = 11;
       const auto blocks = blocks_of(*problem.model, false);
       for (const auto* name : {"ones", "hadamard", "rademacher"}) {
@@ -74,7 +74,7 @@ TEST_P(Estimates, AreWhatTheOptimizerHoldsAfterAsManyStepsOnTheLossItself) {
 TEST_P(Estimates, OfALongEnoughHadamardCycleAreTheDiagonal) {
   auto problem = test::make_problem(GetParam());
   Settings settings;
-  settings.probe_cycle = 8;
+  settings.optimizer["probe_cycle"] = 8;
   RunningEstimates estimates(*problem.model, settings, false);
   for (const auto& block : blocks_of(*problem.model, false)) {
     const auto hessian = measured(problem, block);
@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Estimates, testing::ValuesIn(test::kProblemKinds
 TEST(RunningEstimates, OfRademacherNearTheDiagonalAndMoveNothing) {
   auto problem = test::make_problem("BatchNorm");
   Settings settings;
-  settings.hessian_momentum = 0.999;
+  settings.optimizer["hessian_momentum"] = 0.999;
   RunningEstimates estimates(*problem.model, settings, false);
   const auto block = blocks_of(*problem.model, false).front();
   const auto before = block.parameter.detach().clone();
@@ -134,7 +134,7 @@ TEST(RunningEstimates, OfTheLastParameterAreNotThereUnderThePublishedRule) {
 TEST(RunningEstimates, RefuseWhatTheOptimizerRefuses) {
   test::NetA model;
   Settings settings;
-  settings.probe_cycle = 6;
+  settings.optimizer["probe_cycle"] = 6;
   EXPECT_THROW(RunningEstimates(*model, settings, false), UserError);
 }
 

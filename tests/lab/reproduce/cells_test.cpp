@@ -1,5 +1,5 @@
 #include "reproduce/cells.h"
-#include "settings/optimizer_table.h"
+#include "optimizers/options.h"
 #include "support/checks.h"
 
 #include <gtest/gtest.h>
@@ -32,40 +32,42 @@ TEST(Cells, FullScaleHasThePapersSettings) {
   EXPECT_EQ(s.epochs, 200);
   EXPECT_EQ(s.batch_size, 128);
   EXPECT_EQ(s.lr_step_size, 60);
-  EXPECT_EQ(s.lr, 0.01);
-  EXPECT_EQ(s.weight_decay, 5e-3);
-  EXPECT_EQ(s.lr_so, 1e-3);
-  EXPECT_EQ(s.hessian_momentum, 0.9);
+  EXPECT_EQ(s.optimizer.at("lr"), 0.01);
+  EXPECT_EQ(s.optimizer.at("weight_decay"), 5e-3);
+  EXPECT_EQ(s.optimizer.at("lr_so"), 1e-3);
+  EXPECT_EQ(s.optimizer.at("hessian_momentum"), 0.9);
   EXPECT_EQ(s.model, "vgg19");
   EXPECT_EQ(s.width, 1);
-  EXPECT_EQ(settings_of("cifar", {"cifar10", "resnet50", "adamw"}).weight_decay, 0.5);
+  EXPECT_EQ(settings_of("cifar", {"cifar10", "resnet50", "adamw"}).option("weight_decay", 0.), 0.5);
   s = settings_of("mini-imagenet", {"resnet50", "sgd-ph"});
   EXPECT_EQ(s.dataset, "mini-imagenet");
   EXPECT_EQ(s.epochs, 100);
   EXPECT_EQ(s.lr_step_size, 30);
-  EXPECT_EQ(s.lr, 0.05);
-  EXPECT_EQ(s.weight_decay, 1e-3);
+  EXPECT_EQ(s.optimizer.at("lr"), 0.05);
+  EXPECT_EQ(s.optimizer.at("weight_decay"), 1e-3);
   s = settings_of("imagenet", {"sgd-ph"});
   EXPECT_EQ(s.batch_size, 256);
-  EXPECT_EQ(s.lr, 0.1);
-  EXPECT_EQ(s.weight_decay, 1e-4);
+  EXPECT_EQ(s.optimizer.at("lr"), 0.1);
+  EXPECT_EQ(s.optimizer.at("weight_decay"), 1e-4);
   s = settings_of("weight-norm", {"sgd-ph+wn"});
   EXPECT_EQ(s.norm, "weight");
-  EXPECT_EQ(s.lr, 0.01);
-  EXPECT_EQ(s.weight_decay, 1e-3);
-  EXPECT_EQ(settings_of("weight-norm", {"sgdm+bn"}).lr, 0.1);
+  EXPECT_EQ(s.optimizer.at("lr"), 0.01);
+  EXPECT_EQ(s.optimizer.at("weight_decay"), 1e-3);
+  EXPECT_EQ(settings_of("weight-norm", {"sgdm+bn"}).option("lr", 0.), 0.1);
   EXPECT_EQ(settings_of("weight-norm", {"sgdm"}).norm, "none");
-  EXPECT_EQ(settings_of("lr-wd", {"0.01/0.002"}).weight_decay, 0.002);
-  EXPECT_EQ(settings_of("tau-so", {"cifar10", "vgg11", "0.0001"}).lr_so, 1e-4);
-  EXPECT_EQ(settings_of("alpha", {"0.99"}).hessian_momentum, 0.99);
+  EXPECT_EQ(settings_of("lr-wd", {"0.01/0.002"}).option("weight_decay", 0.), 0.002);
+  EXPECT_EQ(settings_of("tau-so", {"cifar10", "vgg11", "0.0001"}).option("lr_so", 0.), 1e-4);
+  EXPECT_EQ(settings_of("alpha", {"0.99"}).option("hessian_momentum", 0.), 0.99);
   EXPECT_EQ(settings_of("batch-size", {"16"}).batch_size, 16);
 }
 
 TEST(Cells, AValueOfAnAxisMaySetThingsForOneOptimizer) {
-  const auto recipe = [](const std::string& opt) { return *settings_of("rates", {"vgg11", "x1", opt}).lr; };
+  const auto recipe = [](const std::string& opt) {
+    return settings_of("rates", {"vgg11", "x1", opt}).option("lr", 0.);
+  };
   for (const auto& opt : optimizer_names()) {
-    EXPECT_DOUBLE_EQ(*settings_of("rates", {"vgg11", "x0.3", opt}).lr, 0.3 * recipe(opt)) << opt;
-    EXPECT_DOUBLE_EQ(*settings_of("rates", {"vgg11", "x3", opt}).lr, 3 * recipe(opt)) << opt;
+    EXPECT_DOUBLE_EQ(settings_of("rates", {"vgg11", "x0.3", opt}).option("lr", 0.), 0.3 * recipe(opt)) << opt;
+    EXPECT_DOUBLE_EQ(settings_of("rates", {"vgg11", "x3", opt}).option("lr", 0.), 3 * recipe(opt)) << opt;
   }
 }
 
@@ -75,9 +77,9 @@ TEST(Cells, TheControlOfCurvatureHasTheRateAndDecayOfSgdPh) {
     const auto published = settings_of("curvature", {model, "published"});
     EXPECT_EQ(control.model, published.model);
     EXPECT_EQ(control.opt, "sgdm");
-    EXPECT_EQ(control.lr, published.lr);
-    EXPECT_EQ(control.weight_decay, published.weight_decay);
-    EXPECT_EQ(control.momentum, published.momentum);
+    EXPECT_EQ(control.lr(), published.lr());
+    EXPECT_EQ(control.optimizer.at("weight_decay"), published.optimizer.at("weight_decay"));
+    EXPECT_EQ(control.optimizer.at("momentum"), published.optimizer.at("momentum"));
   }
 }
 
@@ -90,8 +92,8 @@ TEST(Cells, TheDeskIsSmallerAndKeepsRatesAndDecays) {
     EXPECT_FALSE(reductions(experiment, at(Scale::Desk)).empty()) << name;
     EXPECT_TRUE(reductions(experiment, at(Scale::Full)).empty()) << name;
     for (size_t i = 0; i < full.size(); ++i) {
-      EXPECT_EQ(full[i].settings.lr, desk[i].settings.lr) << name;
-      EXPECT_EQ(full[i].settings.weight_decay, desk[i].settings.weight_decay) << name;
+      EXPECT_EQ(full[i].settings.optimizer.at("lr"), desk[i].settings.optimizer.at("lr")) << name;
+      EXPECT_EQ(full[i].settings.optimizer.at("weight_decay"), desk[i].settings.optimizer.at("weight_decay")) << name;
       if (experiment.kind == ExperimentKind::Cost) continue;
       EXPECT_LE(desk[i].settings.epochs, 20) << name;
       EXPECT_GT(desk[i].settings.train_limit, 0) << name;

@@ -1,7 +1,7 @@
 #include "settings/settings.h"
 #include "base/error.h"
 #include "base/names.h"
-#include "settings/optimizer_table.h"
+#include "optimizers/options.h"
 #include "settings/recipe.h"
 #include "support/checks.h"
 
@@ -30,23 +30,23 @@ TEST(Settings, KeysAndFlagsAreUniqueAndEveryOptimizerKeyIsASetting) {
   Settings settings;
   std::set<std::string> keys;
   std::set<std::string> flags;
-  for (const auto& field : fields_of(settings)) {
+  for (const auto& field : fields_of_all_optimizers(settings)) {
     EXPECT_TRUE(keys.insert(field.key).second) << field.key;
     EXPECT_TRUE(flags.insert(field.flags).second) << field.flags;
     EXPECT_FALSE(field.help.empty()) << field.key;
   }
-  for (const auto& info : optimizer_infos()) {
-    for (const auto& key : info.keys) EXPECT_EQ(keys.count(key), 1U) << info.name << " " << key;
+  for (const auto& info : optimizers()) {
+    for (const auto& option : info.options) EXPECT_EQ(keys.count(option.name), 1U) << info.name << " " << option.name;
   }
 }
 
 TEST(Settings, EverySettingSurvivesJsonAndToml) {
   Settings settings;
   settings.opt = "sgd-ph";
-  settings.lr = 0.1 + 0.2;
-  settings.weight_decay = 1e-300;
-  settings.shift_guard = false;
-  settings.probe = "hadamard";
+  settings.optimizer["lr"] = 0.1 + 0.2;
+  settings.optimizer["weight_decay"] = 1e-300;
+  settings.optimizer["shift_guard"] = false;
+  settings.optimizer["probe"] = "hadamard";
   settings.lr_milestones = {3, 5};
   settings.data_path = "a \"quoted\" \\ path";
   settings.width = 0.25;
@@ -78,9 +78,21 @@ TEST(Settings, AValueOfAnotherTypeOrOutOfRangeIsRefusedByName) {
       std::string::npos);
   EXPECT_NE(
       error_of([&] { apply_layer(settings, layer("rule", "papr")); }).find("did you mean 'paper'?"), std::string::npos);
+  EXPECT_NE(error_of([&] { apply_layer(settings, layer("beta1", 0.9)); }).find("it is betas now"), std::string::npos);
+  EXPECT_NE(
+      error_of([&] { apply_layer(settings, layer("rectify", true)); }).find("rectify is not a setting of sgd-ph"),
+      std::string::npos);
   EXPECT_NE(error_of([&] { apply_layer(settings, layer("dataset", "a\nb")); }).find("one line"), std::string::npos);
   EXPECT_NE(
       error_of([&] { apply_layer(settings, layer("epoch", 1)); }).find("did you mean 'epochs'?"), std::string::npos);
+}
+
+TEST(Settings, OfAStoredRunMayHaveTheNamesOfVersionOne) {
+  auto settings = settings_from_json({{"opt", "adamw"}, {"beta1", 0.8}, {"lr", 0.5}}, "test");
+  EXPECT_EQ(settings.optimizer.at("betas"), nlohmann::json({0.8, 0.999}));
+  settings = settings_from_json({{"opt", "apollo"}, {"beta1", 0.8}, {"warmup_steps", 7}}, "test");
+  EXPECT_EQ(settings.optimizer.at("beta"), 0.8);
+  EXPECT_EQ(settings.optimizer.at("warmup"), 7);
 }
 
 TEST(Recipe, LaterSourcesOverrideEarlierOnesAndTheOptimizersTableTheGeneralOne) {
@@ -89,14 +101,14 @@ TEST(Recipe, LaterSourcesOverrideEarlierOnesAndTheOptimizersTableTheGeneralOne) 
       "[run]\nopt = 'adam'\nepochs = 1\nbatch_size = 1\nseed = 1\n"
       "[optimizer.adam]\nlr = 1\nepochs = 2\n[optimizer.sgdm]\nlr = 9\n",
       "r"));
-  EXPECT_EQ(combine(sources).lr, 1);
+  EXPECT_EQ(combine(sources).optimizer["lr"], 1);
   EXPECT_EQ(combine(sources).epochs, 2);
   sources.recipes.push_back(parse_recipe("[run]\nepochs = 3\nbatch_size = 3\n[optimizer.adam]\nbatch_size = 4\n", "c"));
   EXPECT_EQ(combine(sources).epochs, 3);
   EXPECT_EQ(combine(sources).batch_size, 4);
   sources.options = {{"batch_size", {5, "-b"}}, {"opt", {"sgdm", "--opt"}}};
   EXPECT_EQ(combine(sources).batch_size, 5);
-  EXPECT_EQ(combine(sources).lr, 9);
+  EXPECT_EQ(combine(sources).optimizer["lr"], 9);
   EXPECT_EQ(combine(sources).seed, 1);
 }
 
@@ -114,8 +126,8 @@ TEST_P(PaperRecipe, HasThePublishedLearningRateAndWeightDecay) {
   sources.recipes = {named_recipe(GetParam().recipe)};
   sources.options = layer("opt", GetParam().optimizer);
   const auto settings = combine(sources);
-  EXPECT_EQ(settings.lr, GetParam().lr);
-  EXPECT_EQ(settings.weight_decay, GetParam().weight_decay);
+  EXPECT_EQ(settings.lr(), GetParam().lr);
+  EXPECT_EQ(settings.optimizer.at("weight_decay"), GetParam().weight_decay);
 }
 
 // Section 4 of the paper; Apollo's lr 1 is 0.01 in the scaling of its official code.
@@ -138,14 +150,17 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-TEST(Recipe, EveryNamedRecipeIsWellFormedForEveryOptimizer) {
+TEST(Recipe, EveryNamedRecipeIsWellFormedForEveryOptimizerAndHasARateForThePapers) {
+  const std::set<std::string> of_the_paper{"sgdm", "adam", "adamw", "adabelief", "adahessian", "apollo", "sgd-ph"};
   for (const auto& name : recipe_names()) {
     for (const auto& optimizer : optimizer_names()) {
       Sources sources;
       sources.recipes = {named_recipe(name)};
       sources.options = layer("opt", optimizer);
-      EXPECT_EQ(combine(sources).opt, optimizer);
-      EXPECT_TRUE(combine(sources).lr) << name << " " << optimizer;
+      const auto settings = combine(sources);
+      EXPECT_EQ(settings.opt, optimizer);
+      EXPECT_GT(resolve_optimizer(optimizer, settings.optimizer).at("lr"), 0.) << name << " " << optimizer;
+      EXPECT_GE(settings.optimizer.count("lr"), of_the_paper.count(optimizer)) << name << " " << optimizer;
     }
     EXPECT_FALSE(named_recipe(name).title.empty());
   }

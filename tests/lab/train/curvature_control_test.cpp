@@ -1,6 +1,6 @@
-#include "train/curvature_control.h"
+#include "optimizers/curvature_control.h"
+#include "optimizers/training_optimizer.h"
 #include "support/checks.h"
-#include "train/optimizers.h"
 #include "train/resolve.h"
 
 #include <gtest/gtest.h>
@@ -14,38 +14,38 @@ using test::error_of;
 
 Settings with_control(const std::string& control) {
   Settings settings;
-  settings.curvature_control = control;
-  settings.lr_so = 0.01;
+  settings.optimizer["curvature_control"] = control;
+  settings.optimizer["lr_so"] = 0.01;
   return settings;
 }
 
 TEST(CurvatureControl, IsOffByDefault) {
-  const auto settings = resolve(Settings());
-  EXPECT_EQ(settings.curvature_control, kNoControl);
-  EXPECT_EQ(settings.block_multiplier, kPlainMultiplier);
-  EXPECT_FALSE(curvature_control(settings));
+  const auto values = resolve_optimizer(kOwnOptimizer, {});
+  EXPECT_EQ(values.at(kCurvatureControl), kNoControl);
+  EXPECT_EQ(values.at(kBlockMultiplier), kPlainMultiplier);
+  EXPECT_FALSE(curvature_control(values));
 }
 
 TEST(CurvatureControl, BlockMeanKeepsTheMeanAndNothingElse) {
-  const auto filter = curvature_control(resolve(with_control(kBlockMean)));
+  const auto filter = curvature_control(resolve(with_control(kBlockMean)).optimizer);
   const auto curvature = torch::tensor({1., 2., 6.}, torch::kFloat64);
   EXPECT_TRUE(torch::equal(filter(curvature), torch::full({3}, 3., torch::kFloat64)));
 }
 
 TEST(CurvatureControl, ConstantMakesOneMultiplierForAllBlocks) {
   auto settings = with_control(kConstantMultiplier);
-  EXPECT_EQ(resolve(settings).block_multiplier, 1);
-  settings.block_multiplier = 4;
-  const auto filter = curvature_control(resolve(settings));
+  EXPECT_EQ(resolve(settings).optimizer["block_multiplier"], 1);
+  settings.optimizer["block_multiplier"] = 4;
+  const auto filter = curvature_control(resolve(settings).optimizer);
   for (const auto& curvature : {torch::tensor({1., 2., 6.}), torch::tensor({1e-4, 50.})}) {
-    EXPECT_TRUE(torch::allclose(*settings.lr_so / filter(curvature), torch::full_like(curvature, 4)));
+    EXPECT_TRUE(torch::allclose(0.01 / filter(curvature), torch::full_like(curvature, 4)));
   }
 }
 
 TEST(CurvatureControl, AMultiplierWithoutItsControlIsRefused) {
   for (const auto* control : {kNoControl, kBlockMean}) {
     auto settings = with_control(control);
-    settings.block_multiplier = 2;
+    settings.optimizer["block_multiplier"] = 2;
     EXPECT_TRUE(contains(error_of([&] { resolve(settings); }), "--block-multiplier"));
   }
 }
@@ -53,7 +53,7 @@ TEST(CurvatureControl, AMultiplierWithoutItsControlIsRefused) {
 TEST(CurvatureControl, ARunStoredBeforeThereWasOneIsTheSameRun) {
   const auto now = resolve(Settings());
   auto before = now;
-  before.curvature_control.reset();
+  before.optimizer.erase(kCurvatureControl);
   EXPECT_EQ(error_of([&] { check_same_run(before, now); }), "");
   EXPECT_TRUE(contains(error_of([&] { check_same_run(before, resolve(with_control(kBlockMean))); }), "in this run"));
 }
@@ -61,14 +61,14 @@ TEST(CurvatureControl, ARunStoredBeforeThereWasOneIsTheSameRun) {
 /// One step of the lab's SGD-PH on 1/2 sum(h w^2), whose blocks (the norm's gain and shift) have curvature h: how far
 /// the gain moved, relative to its gradient.
 at::Tensor gain_step(Settings settings) {
-  settings.lr = 0.1;
-  settings.momentum = 0;
-  settings.refresh = "all";
-  settings.shift_guard = false;
-  settings.hessian_momentum = 0;
+  settings.optimizer["lr"] = 0.1;
+  settings.optimizer["momentum"] = 0.;
+  settings.optimizer["refresh"] = "all";
+  settings.optimizer["shift_guard"] = false;
+  settings.optimizer["hessian_momentum"] = 0.;
   torch::nn::Sequential model(torch::nn::BatchNorm2d(3));
   model->to(torch::kFloat64);
-  const auto optimizer = make_optimizer(*model, resolve(settings));
+  const auto optimizer = make_optimizer(*model, settings.opt, resolve(settings).optimizer, settings.seed);
   const auto gain = model->named_parameters()["0.weight"];
   const auto before = gain.detach().clone();
   const auto h = torch::tensor({1., 2., 6.}, torch::kFloat64);
@@ -85,7 +85,7 @@ TEST(CurvatureControl, TheLabsOptimizerTakesItsStepAccordingly) {
   EXPECT_TRUE(torch::allclose(gain_step(with_control(kNoControl)), 0.01 / (h + eps), 1e-6));
   EXPECT_TRUE(torch::allclose(gain_step(with_control(kBlockMean)), torch::full_like(h, 0.01 / (3 + eps)), 1e-6));
   auto constant = with_control(kConstantMultiplier);
-  constant.block_multiplier = 0.25;
+  constant.optimizer[kBlockMultiplier] = 0.25;
   EXPECT_TRUE(torch::allclose(gain_step(constant), torch::full_like(h, 0.25), 1e-9));
 }
 

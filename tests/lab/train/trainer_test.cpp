@@ -1,6 +1,6 @@
 #include "train/trainer.h"
 #include "models/state_dict.h"
-#include "settings/optimizer_table.h"
+#include "optimizers/options.h"
 #include "support/checks.h"
 #include "support/sample_data.h"
 #include "train/evaluate.h"
@@ -111,7 +111,7 @@ TEST_F(TrainerTest, AStepIsThatOfABareLoop) {
   settings.epochs = 1;
   settings.label_smoothing = 0.1;
   settings.clip_grad_norm = 0.5;
-  settings.weight_decay = 0.01;
+  settings.optimizer["weight_decay"] = 0.01;
   const auto trained = train(settings, "run");
 
   const auto parts = prepare_run(settings);
@@ -140,7 +140,7 @@ TEST_F(TrainerTest, AccumulatedBatchesGiveTheMeanGradient) {
   settings.augment = false;
   settings.epochs = 1;
   settings.batch_size = 32;
-  settings.lr = 0.01;
+  settings.optimizer["lr"] = 0.01;
   train(settings, "whole");
   settings.batch_size = 16;
   settings.accumulate = 2;
@@ -160,7 +160,7 @@ TEST_F(TrainerTest, AccumulationDoesNotDivideTheCurvature) {
     auto settings = small("sgd-ph");
     settings.epochs = 1;
     settings.accumulate = accumulate;
-    settings.lr = 0;
+    settings.optimizer["lr"] = 0;
     auto parts = prepare_run(settings);
     at::Tensor first;
     dynamic_cast<SGDPH&>(parts.optimizer->base()).set_curvature_filter([&first](const at::Tensor& curvature) {
@@ -237,14 +237,12 @@ TEST(Schedule, CountsEpochsInSteps) {
 }
 
 TEST(Resolve, FillsEverySettingOfTheOptimizer) {
-  for (const auto& info : optimizer_infos()) {
+  for (const auto& entry : optimizer_entries()) {
     Settings settings;
-    settings.opt = info.name;
+    settings.opt = entry.info.name;
     auto resolved = resolve(settings);
-    for (const auto& field : fields_of(resolved)) {
-      if (field.part != Field::Part::Optimizer || field.key == "opt") continue;
-      EXPECT_EQ(field.is_set(), info.has(field.key)) << info.name << " " << field.key;
-    }
+    for (const auto& field : fields_of(resolved)) EXPECT_TRUE(field.is_set()) << settings.opt << " " << field.key;
+    for (const auto& option : entry.options) EXPECT_EQ(resolved.optimizer.count(option.name), 1) << option.name;
   }
 }
 

@@ -22,11 +22,11 @@ struct Task {
     Settings settings;
     settings.opt = name;
     if (name == "sgd-ph") {
-      settings.refresh_every = refresh_every;
-      settings.shift_guard = false;
+      settings.optimizer["refresh_every"] = refresh_every;
+      settings.optimizer["shift_guard"] = false;
     }
-    fill_optimizer_defaults(settings);
-    optimizer = make_optimizer(*model, settings);
+    settings.optimizer = resolve_optimizer(settings.opt, settings.optimizer);
+    optimizer = make_optimizer(*model, settings.opt, settings.optimizer, settings.seed);
     images = torch::randn({16, 3, 8, 8}, torch::kDouble);
     labels = torch::randint(0, 10, {16}, torch::kLong);
   }

@@ -1,0 +1,73 @@
+#include "name_tables.h"
+
+#include "base/names.h"
+#include "data/registry.h"
+#include "models/models.h"
+#include "optimizers/options.h"
+#include "reproduce/experiment.h"
+#include "settings/recipe.h"
+
+#include <fmt/ranges.h>
+
+namespace sgdph::cli {
+namespace {
+
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
+template <class Infos>
+Rows titled(const Infos& infos) {
+  Rows rows;
+  for (const auto& info : infos) rows.emplace_back(info.name, info.title);
+  return rows;
+}
+
+Rows norms() {
+  Rows rows;
+  for (const auto& name : lab::norm_names()) rows.emplace_back(name, "");
+  return rows;
+}
+
+Rows optimizers() {
+  Rows rows;
+  for (const auto& entry : lab::optimizer_entries()) {
+    rows.emplace_back(
+        entry.info.name, fmt::format(
+                             "{} ({}); settings: {}", entry.info.title, entry.info.source,
+                             fmt::join(lab::names_of(entry.options), ", ")));
+  }
+  return rows;
+}
+
+Rows recipes() {
+  Rows rows;
+  for (const auto& name : lab::recipe_names()) rows.emplace_back(name, lab::named_recipe(name).title);
+  return rows;
+}
+
+Rows experiments() {
+  Rows rows;
+  for (const auto& name : lab::experiment_names()) {
+    const auto experiment = lab::find_experiment(name);
+    const auto& paper = experiment.paper;
+    rows.emplace_back(name, paper.empty() ? experiment.title : fmt::format("{}; {}", experiment.title, paper));
+  }
+  return rows;
+}
+
+}  // namespace
+
+const std::vector<NameTable>& name_tables() {
+  static const std::vector<NameTable> tables{
+      {"models", [] { return titled(lab::model_infos()); }}, {"norms", norms},     {"optimizers", optimizers},
+      {"data", [] { return titled(lab::dataset_infos()); }}, {"recipes", recipes}, {"experiments", experiments},
+  };
+  return tables;
+}
+
+std::vector<std::string> names_in(const std::string& table) {
+  std::vector<std::string> names;
+  for (const auto& row : lab::find_named(name_tables(), "table", table).rows()) names.push_back(row.first);
+  return names;
+}
+
+}  // namespace sgdph::cli

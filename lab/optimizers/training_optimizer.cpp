@@ -1,0 +1,81 @@
+#include "optimizers/training_optimizer.h"
+
+#include "base/error.h"
+#include "optimizers/curvature_control.h"
+
+#include <sgdph/catalogue.h>
+#include <sgdph/curvature_optimizer.h>
+#include <torch/nn/module.h>
+#include <torch/serialize/archive.h>
+
+#include <sstream>
+#include <stdexcept>
+
+namespace sgdph::lab {
+
+TrainingOptimizer::TrainingOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer)
+    : optimizer_(std::move(optimizer)), curvature_(dynamic_cast<CurvatureOptimizer*>(optimizer_.get())) {}
+
+void TrainingOptimizer::backward(const at::Tensor& loss) {
+  if (curvature_ != nullptr) {
+    curvature_->backward(loss);
+  } else {
+    loss.backward();
+  }
+}
+
+bool TrainingOptimizer::curvature_due() {
+  return curvature_ != nullptr && curvature_->curvature_due();
+}
+
+void TrainingOptimizer::update_curvature(const at::Tensor& loss) {
+  if (curvature_ != nullptr) curvature_->update_curvature(loss);
+}
+
+bool TrainingOptimizer::step() {
+  optimizer_->step();
+  const auto* ours = dynamic_cast<const OptimizerBase*>(optimizer_.get());
+  return ours == nullptr || ours->last_step().applied;
+}
+
+std::string TrainingOptimizer::describe() const {
+  const auto* ours = dynamic_cast<const OptimizerBase*>(optimizer_.get());
+  return ours == nullptr ? "" : ours->describe();
+}
+
+double TrainingOptimizer::lr() const {
+  return optimizer_->param_groups().front().options().get_lr();
+}
+
+std::string TrainingOptimizer::save() const {
+  torch::serialize::OutputArchive archive;
+  optimizer_->save(archive);
+  std::ostringstream out;
+  archive.save_to(out);
+  return out.str();
+}
+
+void TrainingOptimizer::load(const std::string& bytes) {
+  std::istringstream in(bytes);
+  torch::serialize::InputArchive archive;
+  archive.load_from(in);
+  optimizer_->load(archive);
+}
+
+std::unique_ptr<TrainingOptimizer> make_optimizer(
+    const torch::nn::Module& model, const std::string& name, const OptimizerValues& values, int64_t seed) {
+  const auto given = library_values(name, values, seed);
+  const auto blocks = values.find(kBlocks);
+  const bool by_module = blocks == values.end() || blocks->second == kBlocksByModule;
+  try {
+    auto optimizer =
+        by_module ? sgdph::make_optimizer(name, model, given) : sgdph::make_optimizer(name, model.parameters(), given);
+    set_curvature_control(*optimizer, values);
+    return std::make_unique<TrainingOptimizer>(std::move(optimizer));
+  } catch (const std::invalid_argument& error) {
+    // The optimizers' own checks name option, value and bound.
+    throw UserError(error.what());
+  }
+}
+
+}  // namespace sgdph::lab
