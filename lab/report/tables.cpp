@@ -125,8 +125,11 @@ Table differing_settings(const Comparison& comparison) {
   for (const auto& series : comparison.series) {
     if (!series.runs.empty()) table.columns.push_back(series.label);
   }
+  Settings known;
+  const auto fields = fields_of(known);
   for (const auto& [key, values] : settings_by_key(comparison)) {
-    if (key == "opt" || all_same(values)) continue;
+    const auto* field = find_field(fields, key);
+    if ((field != nullptr && field->series_name) || all_same(values)) continue;
     auto& row = table.rows.emplace_back(values.begin(), values.end());
     row.insert(row.begin(), key);
   }

@@ -1,4 +1,5 @@
 #include "reproduce/cells.h"
+#include "base/names.h"
 #include "optimizers/options.h"
 #include "support/checks.h"
 
@@ -65,7 +66,9 @@ TEST(Cells, AValueOfAnAxisMaySetThingsForOneOptimizer) {
   const auto recipe = [](const std::string& opt) {
     return settings_of("rates", {"vgg11", "x1", opt}).option("lr", 0.);
   };
-  for (const auto& opt : optimizer_names()) {
+  const auto experiment = find_experiment("rates");
+  EXPECT_EQ(experiment.axis("opt").values.size(), 7);
+  for (const auto& opt : names_of(experiment.axis("opt").values)) {
     EXPECT_DOUBLE_EQ(settings_of("rates", {"vgg11", "x0.3", opt}).option("lr", 0.), 0.3 * recipe(opt)) << opt;
     EXPECT_DOUBLE_EQ(settings_of("rates", {"vgg11", "x3", opt}).option("lr", 0.), 3 * recipe(opt)) << opt;
   }
