@@ -102,6 +102,7 @@ const std::vector<Row>& rows() {
           "adahessian", "AdaHessian", "sgdph::AdaHessian",
           "AdaHessian: a Hessian product of the whole network per step", "Yao et al. 2020", 6),
       row<Apollo, ApolloOptions>("apollo", "Apollo", "sgdph::Apollo", "Apollo: diagonal quasi-Newton", "Ma 2020"),
+      row<Lion, LionOptions>("lion", "Lion", "sgdph::Lion", "Lion: steps by the sign of momentum", "Chen et al. 2023"),
       row<SGDPH, SGDPHOptions>(
           "sgd-ph", "SGD-PH", "sgdph::SGDPH", "SGD with Partial Hessian", "Sun, Yong & Zhang", 1.4),
   };

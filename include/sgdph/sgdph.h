@@ -10,6 +10,7 @@
 #include <sgdph/fast_operators.h>
 #include <sgdph/frozen_statistics.h>
 #include <sgdph/hessian.h>
+#include <sgdph/lion.h>
 #include <sgdph/schedulers.h>
 #include <sgdph/sgd_ph.h>
 #include <sgdph/version.h>
