@@ -25,6 +25,7 @@ std::string quoted_choices(const FieldNote& note) {
 /// Sees each option as a value; tensors and lists of whole numbers are no options.
 class OptionVisitor : public FieldVisitor {
  protected:
+  using FieldVisitor::field;
   void field(const char*, at::Tensor&, const FieldNote&) final { refuse(); }
   void field(const char*, std::vector<int64_t>&, const FieldNote&) final { refuse(); }
 
@@ -37,6 +38,7 @@ class Checker final : public OptionVisitor {
   explicit Checker(const std::string& where) : where_(where) {}
 
  private:
+  using OptionVisitor::field;
   void field(const char*, bool&, const FieldNote&) override {}
   void field(const char* name, int64_t& value, const FieldNote& note) override {
     if (note.optional && !note.present) return;
@@ -79,6 +81,7 @@ class ValueReader : public OptionVisitor {
   virtual void value(const char* name, OptionValue value, const FieldNote& note) = 0;
 
  private:
+  using OptionVisitor::field;
   void field(const char* name, bool& content, const FieldNote& note) final { value(name, content, note); }
   void field(const char* name, int64_t& content, const FieldNote& note) final {
     if (!note.enumerated) {
@@ -140,6 +143,7 @@ class Assigner final : public OptionVisitor {
   }
 
  private:
+  using OptionVisitor::field;
   void presence(const char* name, bool& present) override { present = present || values_.count(name) != 0; }
   void field(const char* name, bool& value, const FieldNote&) override { take(name, value, "true or false"); }
   void field(const char* name, int64_t& value, const FieldNote& note) override {
