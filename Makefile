@@ -9,13 +9,13 @@ RUNS ?= 20000
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-demo:  ## compare SGD-PH with its six rivals on Fashion-MNIST, in minutes
+demo:  ## compare SGD-PH with its rivals on Fashion-MNIST, in minutes
 	@scripts/install-deps.sh demo
 	@cmake --preset release -Wno-dev >/dev/null
 	@$(BUILD) release --target sgdph_cli
 	@build/release/cli/sgdph compare --recipe fashion-mnist --output-dir runs/demo
 	@printf 'The same with curves, to open in a browser: '
-	@build/release/cli/sgdph report runs/demo --title 'Seven optimizers on Fashion-MNIST'
+	@build/release/cli/sgdph report runs/demo --title 'SGD-PH and its rivals on Fashion-MNIST'
 
 test:  ## build everything and run the tests, but for the slow ones
 	@scripts/install-deps.sh test
