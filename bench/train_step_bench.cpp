@@ -3,6 +3,7 @@
 // medians.
 //   sgdph_train_step_bench PYTHON train_step.py [rounds] [steps] [batch]
 
+#include "base/clock.h"
 #include "base/machine.h"
 #include "models/image_model.h"
 #include "models/models.h"

@@ -1,20 +1,21 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/names.h"
-#include "base/terminal.h"
+#include "base/progress.h"
 #include "command.h"
 #include "data/registry.h"
 #include "fetch/fetch.h"
-#include "fetch/progress.h"
+#include "fetch/transfer.h"
 #include "fetch/verify.h"
 #include "tables/table.h"
 
@@ -33,6 +34,10 @@ struct Options {
   bool decode = false;
 };
 
+double fraction(int64_t part, int64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(std::max<int64_t>(1, whole));
+}
+
 int list() {
   lab::Table table{{"NAME", "PRESENT", "LOOKED FOR IN", "WHAT"}, {}};
   for (const auto& info : lab::dataset_infos()) {
@@ -45,33 +50,33 @@ int list() {
 }
 
 int fetch(const Options& chosen) {
-  lab::ProgressLine progress(lab::is_terminal(STDERR_FILENO));
+  lab::Progress progress;
   lab::FetchOptions options;
   if (!chosen.path.empty()) options.root = chosen.path;
   options.url = chosen.url;
   options.checksum = chosen.checksum;
   options.keep_archive = chosen.keep_archive;
   options.quiet = chosen.quiet;
-  options.say = [&](const std::string& line) {
-    progress.end();
-    fmt::print("{}\n", line);
-    std::fflush(stdout);
-  };
+  options.say = [&](const std::string& line) { progress.line(line); };
   options.download.notice = options.say;
-  options.download.progress = [&](int64_t bytes, int64_t total) { progress.bytes(bytes, total); };
+  lab::TransferText transfer;
+  options.download.progress = [&](int64_t bytes, int64_t total) {
+    progress.at(total > 0 ? fraction(bytes, total) : -1, transfer.at(bytes, total, lab::seconds_now()));
+  };
   options.download.cancel = &lab::interrupt_flag();
   return lab::fetch(chosen.name, options).outcome == lab::FetchOutcome::Instructions ? kNothingFetched : 0;
 }
 
 int verify(const Options& chosen) {
-  lab::ProgressLine progress(lab::is_terminal(STDERR_FILENO));
+  lab::Progress progress;
   lab::VerifyOptions options;
   options.decode = chosen.decode;
-  options.progress = [&](int64_t images, int64_t total) { progress.images(images, total); };
+  options.progress = [&](int64_t images, int64_t total) {
+    progress.at(fraction(images, total), fmt::format("{} of {} images", images, total));
+  };
   options.cancel = &lab::interrupt_flag();
   const auto report = lab::verify(chosen.name, chosen.path, options);
-  progress.end();
-  for (const auto& line : report.lines()) fmt::print("{}\n", line);
+  for (const auto& line : report.lines()) progress.line(line);
   return 0;
 }
 

@@ -1,11 +1,10 @@
-#include "base/terminal.h"
+#include "base/progress.h"
 #include "run.h"
 
 #include <c10/util/Exception.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <unistd.h>
 #include <string>
 
 namespace {
@@ -20,8 +19,7 @@ class LogWarnings : public c10::WarningHandler {
 
 int main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("sgdph"));
-  // On a terminal a progress bar may stand on the line.
-  spdlog::set_pattern(sgdph::lab::is_terminal(STDERR_FILENO) ? "\r\x1b[Ksgdph: %^%l%$: %v" : "sgdph: %^%l%$: %v");
+  spdlog::set_pattern(sgdph::lab::over_progress() + "sgdph: %^%l%$: %v");
   LogWarnings warnings;
   const c10::Warning::WarningHandlerGuard guard(&warnings);
   return sgdph::cli::run(argc, argv);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/text.h"
 #include "evaluate_path.h"
 #include "settings_options.h"
 #include "train/resolve.h"

@@ -8,13 +8,21 @@ namespace sgdph::lab {
 /// Holds `path` as a lock file for its lifetime; a UserError if another process does. A killed process holds nothing.
 class FileLock {
  public:
-  FileLock(std::filesystem::path path, const std::string& activity);
+  /// What becomes of the file at the end.
+  enum class After { Remove, Keep };
+
+  /// `activity`: what its holder is doing, for the others' message: "fetching cifar10".
+  FileLock(std::filesystem::path path, const std::string& activity, After after = After::Remove);
+  FileLock(FileLock&& other) noexcept;
+  FileLock& operator=(FileLock&&) = delete;
   ~FileLock();
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
+
+  /// Whether a process holds it.
+  static bool is_held(const std::filesystem::path& path);
 
  private:
   std::filesystem::path path_;
+  After after_;
   int file_ = -1;
 };
 

@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 
+#include <nlohmann/json.hpp>
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -11,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -42,16 +45,17 @@ bool read_some(int file, std::string& to) {
   return count > 0;
 }
 
-void take_lines(std::string& text, const std::function<void(const std::string&)>& line) {
+void take_lines(std::string& text, const TakeRecord& take) {
   for (auto end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
-    line(text.substr(0, end));
+    const auto record = nlohmann::json::parse(text.substr(0, end), nullptr, false);
+    if (record.is_object()) take(record);
     text.erase(0, end + 1);
   }
 }
 
 }  // namespace
 
-ProcessEnd run_process(const std::vector<std::string>& words, const std::function<void(const std::string&)>& line) {
+ProcessEnd run_process(const std::vector<std::string>& words, const TakeRecord& take) {
   Pipe out;
   Pipe err;
   std::vector<char*> arguments;
@@ -83,7 +87,7 @@ ProcessEnd run_process(const std::vector<std::string>& words, const std::functio
     if (watched[0].revents != 0 && !read_some(watched[0].fd, text)) watched[0].fd = -1;
     if (watched[1].revents != 0 && !read_some(watched[1].fd, end.errors)) watched[1].fd = -1;
     for (auto& file : watched) file.revents = 0;
-    take_lines(text, line);
+    take_lines(text, take);
   }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -100,6 +104,11 @@ std::string ProcessEnd::reason() const {
   const std::string prefix = "sgdph: ";
   if (text.rfind(prefix, 0) == 0) text = text.substr(prefix.size());
   return text.empty() ? fmt::format("ended with exit code {}", exit_code) : text;
+}
+
+void send_record(const nlohmann::json& record) {
+  fmt::print("{}\n", record.dump());
+  std::fflush(stdout);
 }
 
 std::string own_program() {

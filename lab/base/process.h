@@ -1,5 +1,7 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -14,9 +16,14 @@ struct ProcessEnd {
   std::string reason() const;
 };
 
-/// Runs a program (first word) to its end and hands each line of its standard output to `line`. Ctrl-C reaches the
-/// child as well, which is waited for.
-ProcessEnd run_process(const std::vector<std::string>& words, const std::function<void(const std::string&)>& line);
+using TakeRecord = std::function<void(const nlohmann::json& record)>;
+
+/// Runs a program (first word) to its end and hands on each record that it sends; other lines of its standard output
+/// are passed over. Ctrl-C reaches the child as well, which is waited for.
+ProcessEnd run_process(const std::vector<std::string>& words, const TakeRecord& take);
+
+/// In the child: a record for the parent, a line of JSON on standard output.
+void send_record(const nlohmann::json& record);
 
 /// The path of the running program.
 std::string own_program();

@@ -3,20 +3,17 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
-#include "base/machine.h"
 #include "base/names.h"
-#include "base/terminal.h"
+#include "base/progress.h"
 #include "base/text.h"
 #include "cost/cost_row.h"
 #include "cost/picture.h"
 #include "cost/report.h"
 #include "cost/task.h"
 #include "train/libtorch_version.h"
-#include "train/progress.h"
 
 #include <fmt/format.h>
 
-#include <unistd.h>
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -36,45 +33,6 @@ struct PlannedTask {
   double seconds = 0;
 };
 
-/// One line on a terminal, redrawn; otherwise a line when a task begins.
-class CostProgress {
- public:
-  explicit CostProgress(double total) : total_(total), begin_(seconds_now()), terminal_(is_terminal(STDERR_FILENO)) {}
-  ~CostProgress() { clear(); }
-  CostProgress(const CostProgress&) = delete;
-  CostProgress& operator=(const CostProgress&) = delete;
-
-  void begin(const PlannedTask& task) {
-    task_ = &task;
-    if (!terminal_) fmt::print(stderr, "{}\n", task.title);
-    show(0, 0);
-  }
-  void end() { done_ += task_->seconds; }
-  void show(double fraction, int64_t rounds) {
-    if (!terminal_) return;
-    const auto part = std::min(1., (done_ + fraction * task_->seconds) / total_);
-    const auto spent = seconds_now() - begin_;
-    const auto left = part > 0.02 ? spent * (1 - part) / part : total_ * (1 - part);
-    const auto words = rounds > 0 ? fmt::format("{}, round {}", task_->title, rounds) : task_->title;
-    fmt::print(
-        stderr, "\r\x1b[K{}",
-        fit_to_terminal(fmt::format(
-            "[{}] {:3.0f} %  about {} left  {}", bar_text(part, 16), 100 * part, duration_text(left), words)));
-    std::fflush(stderr);
-  }
-  void clear() const {
-    if (terminal_) fmt::print(stderr, "\r\x1b[K");
-    std::fflush(stderr);
-  }
-
- private:
-  double total_;
-  double begin_;
-  double done_ = 0;
-  bool terminal_;
-  const PlannedTask* task_ = nullptr;
-};
-
 std::vector<Workload> workloads_of(const CostOptions& options) {
   std::vector<Workload> workloads;
   for (const auto& model : options.models) {
@@ -88,6 +46,7 @@ std::vector<Workload> workloads_of(const CostOptions& options) {
 /// Seconds of a plain step of each network at one image, from its smallest batch.
 std::map<std::string, double> seconds_per_image(const CostOptions& options) {
   std::map<std::string, double> seconds;
+  Progress quiet(ProgressStyle::Quiet);
   const auto batch_size = *std::min_element(options.batch_sizes.begin(), options.batch_sizes.end());
   for (const auto& model : options.models) {
     if (interrupted()) break;
@@ -96,7 +55,7 @@ std::map<std::string, double> seconds_per_image(const CostOptions& options) {
     task.workload = {model, options.form, batch_size, options.seed};
     task.limit.rounds = 2;
     task.threads = options.threads;
-    const auto end = run_task_process(task, [](double, int64_t) {});
+    const auto end = run_task_process(task, quiet);
     if (end.result.is_null()) continue;
     seconds[model] = end.result.get<GroupTimes>().engines.front().seconds().value / static_cast<double>(batch_size);
   }
@@ -152,11 +111,10 @@ bool only_what_fits(CostTask& task, const Findings& findings) {
   return !names.empty();
 }
 
-void run_planned(PlannedTask& planned, Findings& findings, CostProgress& progress) {
+void run_planned(PlannedTask& planned, Findings& findings, Progress& progress) {
   if (planned.task.kind == "time" && !only_what_fits(planned.task, findings)) return;
-  progress.begin(planned);
-  auto end = run_task_process(planned.task, [&](double fraction, int64_t rounds) { progress.show(fraction, rounds); });
-  progress.end();
+  progress.begin(planned.title, planned.seconds);
+  auto end = run_task_process(planned.task, progress);
   if (end.result.is_null()) {
     if (interrupted()) return;
     for (const auto& name : planned.task.engines) findings.notes[name] = end.error;
@@ -223,7 +181,7 @@ CostResult measure_cost(const CostOptions& options) {
     for (const auto& task : plan.back()) total += task.seconds;
   }
   if (workloads.size() > 1) fmt::print(stderr, "{} workloads, about {}\n", workloads.size(), duration_text(total));
-  CostProgress progress(total);
+  Progress progress(ProgressStyle::Auto, total, total);
   for (size_t i = 0; i < workloads.size() && !interrupted(); ++i) {
     Findings findings;
     for (auto& task : plan[i]) {

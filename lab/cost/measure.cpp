@@ -1,7 +1,7 @@
 #include "cost/measure.h"
 
+#include "base/clock.h"
 #include "base/interrupt.h"
-#include "base/machine.h"
 
 #include <algorithm>
 #include <memory>

@@ -3,20 +3,15 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/process.h"
+#include "base/progress.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <fstream>
 
 namespace sgdph::lab {
 namespace {
-
-void print_record(const nlohmann::json& record) {
-  fmt::print("{}\n", record.dump());
-  std::fflush(stdout);
-}
 
 CostTask task_from(const std::string& json) {
   try {
@@ -37,27 +32,23 @@ int run_task(const std::string& json) {
   std::ofstream("/proc/self/oom_score_adj") << "1000";
   at::set_num_threads(static_cast<int>(task.threads));
   if (task.kind == "memory") {
-    print_record({{"result", measure_memory(chosen.front(), task.workload, task.every_position)}});
+    send_record({{"result", measure_memory(chosen.front(), task.workload, task.every_position)}});
     return 0;
   }
   const InterruptGuard guard;
-  const auto times = time_engines(chosen, task.workload, task.limit, [](double fraction, int64_t rounds) {
-    print_record({{"fraction", fraction}, {"rounds", rounds}});
+  Progress progress(ProgressStyle::Machine);
+  const auto times = time_engines(chosen, task.workload, task.limit, [&](double fraction, int64_t rounds) {
+    progress.at(fraction, rounds > 0 ? fmt::format("round {}", rounds) : "");
   });
-  print_record({{"result", times}});
+  send_record({{"result", times}});
   return interrupted() ? kInterrupted : 0;
 }
 
-TaskEnd run_task_process(const CostTask& task, const ReportProgress& progress) {
+TaskEnd run_task_process(const CostTask& task, Progress& progress) {
   TaskEnd end;
-  const auto take = [&](const std::string& line) {
-    const auto record = nlohmann::json::parse(line, nullptr, false);
-    if (!record.is_object()) return;
-    if (record.contains("result")) {
-      end.result = record["result"];
-    } else if (record.contains("fraction")) {
-      progress(record["fraction"], record["rounds"]);
-    }
+  const auto take = [&](const nlohmann::json& record) {
+    if (record.contains("result")) end.result = record["result"];
+    progress.relay(record);
   };
   const auto process = run_process({own_program(), "cost", "--task", nlohmann::json(task).dump()}, take);
   if (end.result.is_null()) end.error = process.reason();

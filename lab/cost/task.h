@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "cost/measure.h"
 #include "cost/memory.h"
 
@@ -31,6 +32,6 @@ struct TaskEnd {          // NOLINT(bugprone-exception-escape): the library's js
   std::string error;
 };
 /// In the parent. An interruption is handed on; a timing then gives what it has.
-TaskEnd run_task_process(const CostTask& task, const ReportProgress& progress);
+TaskEnd run_task_process(const CostTask& task, Progress& progress);
 
 }  // namespace sgdph::lab

@@ -4,6 +4,7 @@
 #include <array>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "fetch/http_request.h"
 #include "fetch/part_file.h"
@@ -36,8 +37,8 @@ bool transient(const RequestEnd& outcome) {
 }
 
 void wait(milliseconds time, const DownloadOptions& options, const PartFile& part) {
-  const auto end = std::chrono::steady_clock::now() + time;
-  while (std::chrono::steady_clock::now() < end) {
+  const double end = seconds_now() + std::chrono::duration<double>(time).count();
+  while (seconds_now() < end) {
     if (is_set(options.cancel)) {
       throw Interrupted(fmt::format("interrupted; what is in {} will be continued", part.path().string()));
     }

@@ -1,22 +1,20 @@
 #include "inspect/inspect.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
-#include "base/machine.h"
 #include "base/names.h"
-#include "base/terminal.h"
+#include "base/progress.h"
 #include "base/text.h"
 #include "inspect/verdict.h"
 #include "train/libtorch_version.h"
-#include "train/progress.h"
 
 #include <ATen/Functions.h>
 #include <fmt/format.h>
 #include <sgdph/hessian.h>
 #include <torch/types.h>
 
-#include <unistd.h>
 #include <algorithm>
 #include <cstdio>
 
@@ -29,8 +27,6 @@ constexpr int64_t kTrialPart = 8;  // of the batch, for a first trial
 constexpr size_t kTrials = 8;
 constexpr double kTrialSeconds = 1;
 constexpr double kPassesPerBlock = 3;  // forward and two gradients, each about a product
-constexpr double kBetweenLines = 30;   // seconds, where there is no terminal
-constexpr double kBetweenBars = 0.1;
 
 /// Seconds of a product of the block, its graph there and warm, on the batch's first images: the median of a few, since
 /// one may stall.
@@ -55,56 +51,6 @@ double estimated_product(const Subject& subject, const Block& block) {
   const auto seconds = product_seconds(subject, block, part) * static_cast<double>(images) / static_cast<double>(part);
   return seconds > kQuick || part == images ? seconds : product_seconds(subject, block, images);
 }
-
-/// One line on a terminal, redrawn; otherwise a line when a block begins, and now and then.
-class InspectProgress {
- public:
-  InspectProgress(size_t blocks, int64_t products, double seconds)
-      : blocks_(blocks),
-        products_(products),
-        estimate_(seconds),
-        begin_(seconds_now()),
-        last_(begin_),
-        terminal_(is_terminal(STDERR_FILENO)) {}
-  ~InspectProgress() {
-    if (terminal_) fmt::print(stderr, "\r\x1b[K");
-    std::fflush(stderr);
-  }
-  InspectProgress(const InspectProgress&) = delete;
-  InspectProgress& operator=(const InspectProgress&) = delete;
-
-  void begin(size_t index, const Block& block) {
-    title_ = fmt::format("[{}/{}] {}, {} channels", index + 1, blocks_, block.name, block.channels());
-    if (!terminal_) fmt::print(stderr, "{}\n", title_);
-  }
-  void add_product() {
-    ++done_;
-    const auto now = seconds_now();
-    if (now - last_ < (terminal_ ? kBetweenBars : kBetweenLines)) return;
-    last_ = now;
-    const auto part = static_cast<double>(done_) / static_cast<double>(products_);
-    const auto left = part > 0.02 ? (now - begin_) * (1 - part) / part : estimate_ * (1 - part);
-    const auto words = fmt::format("{:3.0f} %  about {} left", 100 * part, duration_text(left));
-    if (terminal_) {
-      const auto line = fmt::format("[{}] {}  {}", bar_text(part, 16), words, title_);
-      fmt::print(stderr, "\r\x1b[K{}", fit_to_terminal(line));
-    } else {
-      fmt::print(stderr, "{}\n", words);
-    }
-    std::fflush(stderr);
-  }
-  int64_t done() const { return done_; }
-
- private:
-  size_t blocks_;
-  int64_t products_;
-  double estimate_;
-  double begin_;
-  double last_;
-  bool terminal_;
-  int64_t done_ = 0;
-  std::string title_;
-};
 
 std::string place_of(const InspectReport& report) {
   return fmt::format("{} on {}, batch of {}; {}", report.model, report.dataset, report.batch_size, report.source);
@@ -164,19 +110,23 @@ InspectResult Inspection::run() {
 
   const auto begin = seconds_now();
   {
-    InspectProgress progress(blocks_.size(), products, seconds);
+    Progress progress(ProgressStyle::Auto, static_cast<double>(products), seconds);
     const auto parameters = subject_.model->parameters();
     for (size_t i = 0; i < blocks_.size() && !interrupted(); ++i) {
-      progress.begin(i, blocks_[i]);
+      const auto& block = blocks_[i];
+      const auto wanted = static_cast<double>(products_of(block, options_.max_channels));
+      progress.begin(
+          fmt::format("[{}/{}] {}, {} channels", i + 1, blocks_.size(), block.name, block.channels()), wanted);
+      int64_t done = 0;
       const auto hessian = measure_hessian(
-          [&] { return subject_.loss(); }, parameters, blocks_[i], options_.max_channels,
-          [&] { progress.add_product(); });
+          [&] { return subject_.loss(); }, parameters, block, options_.max_channels,
+          [&] { progress.at(static_cast<double>(++done) / wanted); });
+      result.report.products += done;
       if (hessian.channels.empty()) break;
       const auto held = hessian.finite() ? estimates_.of(hessian, options_.refreshes) : std::vector<HeldEstimate>();
       result.report.rows.push_back(block_row(hessian, held));
       result.views.emplace_back(hessian, result.report.rows.back());
     }
-    result.report.products = progress.done();
   }
   result.report.seconds = seconds_now() - begin;
   result.report.verdict = verdict_of(result.report.rows);

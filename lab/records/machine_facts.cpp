@@ -1,5 +1,6 @@
 #include "records/machine_facts.h"
 
+#include "base/clock.h"
 #include "base/machine.h"
 
 namespace sgdph::lab {

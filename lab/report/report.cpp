@@ -1,5 +1,6 @@
 #include "report/report.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/files.h"

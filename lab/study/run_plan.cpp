@@ -4,10 +4,11 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/process.h"
+#include "base/progress.h"
+#include "base/text.h"
 #include "records/run_log.h"
 #include "records/run_record.h"
 #include "settings/recipe.h"
-#include "study/live_table.h"
 #include "train/check_inputs.h"
 #include "train/forecast.h"
 #include "train/resolve.h"
@@ -30,6 +31,14 @@ std::vector<std::string> words_of(const StudyRun& run, const fs::path& config) {
     words.insert(words.end(), {"--output-dir", run.folder.string()});
   }
   return words;
+}
+
+/// What a run that is over came to.
+std::string end_of(const StudyRun& run) {
+  const auto record = read_run_record(run.folder);
+  return fmt::format(
+      "{}, test accuracy {:.2f} %, {}", record ? record->status : "no record", record ? record->top1 : 0.,
+      duration_text(record ? record->train_seconds : 0));
 }
 
 }  // namespace
@@ -84,41 +93,42 @@ std::vector<double> forecast_seconds(const std::vector<StudyRun>& runs) {
 int run_study(
     const std::vector<StudyRun>& runs, const fs::path& scratch, const std::function<std::string()>& table_text) {
   const InterruptGuard guard;
-  LiveTable table(runs, table_text);
+  const auto to_do = std::count_if(runs.begin(), runs.end(), [](const StudyRun& run) { return !is_over(run); });
+  Progress progress(ProgressStyle::Auto, static_cast<double>(std::max<int64_t>(1, to_do)));
+  progress.above(table_text());
   int result = 0;
   for (size_t i = 0; i < runs.size() && !interrupted(); ++i) {
     const auto& run = runs[i];
+    const auto name = fmt::format("[{}/{}] {}", i + 1, runs.size(), run.name);
     if (is_over(run)) {
-      table.skip(i);
+      if (!progress.is_live()) progress.note(name + ": done before");
       continue;
     }
+    progress.begin(name);
     if (RunFolder::in_use(run.folder)) {
-      table.begin(i);
-      table.end(i, "another process is working on it");
+      progress.note(name + ": failed: another process is working on it");
       result = 1;
       continue;
     }
     const auto config = scratch / fmt::format("{}.toml", run.folder.filename().string());
     write_file_atomically(config, {to_toml(run.settings)});
-    table.begin(i);
-    const auto end = run_process(words_of(run, config), [&](const std::string& line) { table.update(i, line); });
+    const auto end = run_process(words_of(run, config), [&](const auto& record) { progress.relay(record); });
     fs::remove(config);
     if (end.exit_code == kInterrupted || interrupted()) {
       result = kInterrupted;
       break;
     }
-    const bool over = is_over(run);
-    table.end(i, over ? "" : end.reason());
+    progress.above(table_text());
     // A run that diverged has its record. Bad input would be the same for every run; other failures may not be.
-    if (end.exit_code == 2) {
-      table.close();
-      throw UserError(fmt::format("{}: {}", run.name, end.reason()));
+    if (!is_over(run)) {
+      result = 1;
+      progress.note(fmt::format("{}: failed: {}", name, end.reason()));
+    } else if (!progress.is_live()) {
+      progress.note(fmt::format("{}: {}", name, end_of(run)));
     }
-    if (!over) result = 1;
+    if (end.exit_code == 2) throw UserError(fmt::format("{}: {}", run.name, end.reason()));
   }
-  if (interrupted()) result = kInterrupted;
-  table.close();
-  return result;
+  return interrupted() ? kInterrupted : result;
 }
 
 }  // namespace sgdph::lab

@@ -1,19 +1,11 @@
 #include "train/event_log.h"
 
+#include "base/clock.h"
 #include "base/files.h"
-#include "base/machine.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace sgdph::lab {
-namespace {
-
-double wall_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
 
 EventLog::EventLog(std::filesystem::path folder) : folder_(std::move(folder)) {
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
@@ -24,7 +16,7 @@ EventLog::EventLog(std::filesystem::path folder) : folder_(std::move(folder)) {
 }
 
 void EventLog::catch_up(const std::vector<nlohmann::json>& records) {
-  const auto now = wall_time();
+  const auto now = seconds_since_1970();
   auto time = now;
   for (const auto& record : records) {
     if (record.at("type") == "header") time = seconds_of_stamp(record.value("started", "")).value_or(now);
@@ -36,14 +28,14 @@ void EventLog::catch_up(const std::vector<nlohmann::json>& records) {
 }
 
 void EventLog::write(const nlohmann::json& record) {
-  write_at(wall_time(), record);
+  write_at(seconds_since_1970(), record);
 }
 
 void EventLog::write_at(double time, const nlohmann::json& record) {
   if (record.at("type") != "epoch") return;
   const auto step = record.at("step").get<int64_t>();
   if (last_step_ && step <= *last_step_) return;
-  if (!file_) file_.emplace(folder_, wall_time());
+  if (!file_) file_.emplace(folder_, seconds_since_1970());
   const auto figure = [&](const char* key) { return record.at(key).get<double>(); };
   file_->append(
       time, step,

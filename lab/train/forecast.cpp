@@ -1,7 +1,7 @@
 #include "train/forecast.h"
 
+#include "base/clock.h"
 #include "base/interrupt.h"
-#include "base/machine.h"
 #include "data/loader.h"
 #include "tables/statistics.h"
 #include "train/check_inputs.h"

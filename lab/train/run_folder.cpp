@@ -7,12 +7,8 @@
 
 #include <spdlog/spdlog.h>
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 namespace sgdph::lab {
@@ -22,6 +18,10 @@ namespace fs = std::filesystem;
 
 fs::path settings_file(const fs::path& folder) {
   return folder / "settings.toml";
+}
+
+fs::path lock_file(const fs::path& folder) {
+  return folder / ".lock";
 }
 
 constexpr std::string_view kPrefix = "checkpoint-";
@@ -69,29 +69,12 @@ void RunFolder::check_free(const fs::path& path) {
 }
 
 bool RunFolder::in_use(const fs::path& path) {
-  const auto lock = ::open((path / ".lock").c_str(), O_RDONLY | O_CLOEXEC);
-  if (lock < 0) return false;
-  const bool taken = ::flock(lock, LOCK_EX | LOCK_NB) != 0;
-  ::close(lock);
-  return taken;
+  return FileLock::is_held(lock_file(path));
 }
 
-RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
-  const auto file = path_ / ".lock";
-  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock_ < 0) fail("the folder {} is not writable: {}", path_.string(), std::strerror(errno));
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    ::close(std::exchange(lock_, -1));
-    fail("another process is working on {}; wait for it or stop it first", path_.string());
-  }
-}
-
-RunFolder::RunFolder(RunFolder&& other) noexcept
-    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
-
-RunFolder::~RunFolder() {
-  if (lock_ >= 0) ::close(lock_);
-}
+RunFolder::RunFolder(fs::path path)
+    : path_(std::move(path)),
+      lock_(lock_file(path_), fmt::format("working on {}", path_.string()), FileLock::After::Keep) {}
 
 RunFolder RunFolder::create(const fs::path& path, const Settings& settings) {
   check_free(path);
@@ -103,7 +86,7 @@ RunFolder RunFolder::create(const fs::path& path, const Settings& settings) {
 
 void RunFolder::discard_unless_begun() const {
   if (!checkpoints_in(path_).empty()) return;
-  for (const auto& file : {settings_file(path_), log(), path_ / ".lock"}) fs::remove(file);
+  for (const auto& file : {settings_file(path_), log(), lock_file(path_)}) fs::remove(file);
   std::error_code not_empty;
   fs::remove(path_, not_empty);
 }
@@ -147,7 +130,7 @@ std::optional<CheckpointFile> RunFolder::newest_checkpoint() const {
   std::vector<fs::path> damaged;
   auto found = newest_whole(path_, damaged);
   // Out of the way, or they would be kept in place of good ones.
-  for (const auto& file : damaged) fs::rename(file, file.string() + ".damaged");
+  for (const auto& file : damaged) put_in_place(file, file.string() + ".damaged");
   return std::move(found.file);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lock.h"
 #include "formats/checkpoint_file.h"
 #include "records/run_log.h"
 #include "settings/settings.h"
@@ -30,10 +31,6 @@ class RunFolder {
   /// Takes a new run's files away again if it failed before its first checkpoint.
   void discard_unless_begun() const;
 
-  RunFolder(RunFolder&& other) noexcept;
-  RunFolder& operator=(RunFolder&&) = delete;
-  ~RunFolder();
-
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path log() const { return path_ / kRunLog; }
   std::filesystem::path model() const { return path_ / "model.pt"; }
@@ -51,7 +48,7 @@ class RunFolder {
   explicit RunFolder(std::filesystem::path path);
 
   std::filesystem::path path_;
-  int lock_ = -1;
+  FileLock lock_;
 };
 
 /// The checkpoints of a folder, newest first.

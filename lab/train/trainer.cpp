@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
@@ -77,6 +78,7 @@ nlohmann::json Trainer::header() const {
 RunEnd Trainer::run() {
   const InterruptGuard guard;
   parts_.model->train();
+  progress_.start(fraction());
   while (!stopped_ && state_.epoch < parts_.settings.epochs) {
     if (train_epoch()) finish_epoch();
   }
@@ -253,16 +255,29 @@ void Trainer::diverge(const std::string& what) {
          {"peak_memory_bytes", std::max(state_.peak_memory, peak_memory_bytes())}}}});
 }
 
+double Trainer::fraction() const {
+  const auto batches = static_cast<double>(train_loader_->batches());
+  return (static_cast<double>(state_.epoch) + static_cast<double>(state_.batch) / batches) /
+         static_cast<double>(parts_.settings.epochs);
+}
+
 void Trainer::show_progress() {
-  ProgressState shown;
-  shown.epoch = state_.epoch + 1;
-  shown.epochs = parts_.settings.epochs;
-  shown.done = state_.epoch * train_loader_->batches() + state_.batch;
-  shown.total = parts_.settings.epochs * train_loader_->batches();
-  shown.loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(1, state_.seen));
-  shown.accuracy = percent(state_.correct, state_.seen);
-  shown.images_per_second = static_cast<double>(state_.seen) / std::max(1e-9, state_.seconds);
-  progress_.show(shown);
+  const auto epoch = state_.epoch + 1;
+  const auto epochs = parts_.settings.epochs;
+  const auto batches = train_loader_->batches();
+  const auto loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(1, state_.seen));
+  const auto accuracy = percent(state_.correct, state_.seen);
+  const auto speed = static_cast<double>(state_.seen) / std::max(1e-9, state_.seconds);
+  progress_.at(
+      fraction(),
+      fmt::format("epoch {}/{}  loss {:.3f}  acc {:5.2f} %  {:.0f} img/s", epoch, epochs, loss, accuracy, speed),
+      {{"epoch", epoch},
+       {"epochs", epochs},
+       {"done", state_.epoch * batches + state_.batch},
+       {"total", epochs * batches},
+       {"loss", loss},
+       {"accuracy", accuracy},
+       {"images_per_second", speed}});
 }
 
 }  // namespace sgdph::lab

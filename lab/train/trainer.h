@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "base/progress.h"
 #include "data/loader.h"
 #include "records/run_log.h"
-#include "train/progress.h"
 #include "train/run_folder.h"
 #include "train/run_parts.h"
 #include "train/training_step.h"
@@ -75,6 +75,8 @@ class Trainer {
   std::string save_checkpoint();
   bool weights_finite() const;
   void diverge(const std::string& what);
+  /// Of the whole run.
+  double fraction() const;
   void show_progress();
   int64_t steps_per_epoch() const;
 

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace sgdph::lab {
+
+/// Seconds on a clock that never jumps, for durations.
+double seconds_now();
+/// Seconds since 1970, by the machine's clock.
+double seconds_since_1970();
+
+/// Now, in UTC: 2026-01-31T12:00:00Z.
+std::string time_stamp();
+/// The time of such a stamp in seconds since 1970; nothing if it is none.
+std::optional<double> seconds_of_stamp(const std::string& stamp);
+
+}  // namespace sgdph::lab
