@@ -1,5 +1,6 @@
 #include "cost/picture.h"
 
+#include "cost/engine.h"
 #include "tables/plot.h"
 #include "tables/svg.h"
 
