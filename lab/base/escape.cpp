@@ -1,7 +1,9 @@
 #include "base/escape.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdint>
 
@@ -18,6 +20,10 @@ std::string respelled(std::string_view text, Spelling spelling) {
     out += other.empty() ? std::string_view(&letter, 1) : other;
   }
   return out;
+}
+
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
 }
 
 }  // namespace
@@ -63,6 +69,23 @@ std::string escape_script(std::string_view json) {
       default: return "";
     }
   });
+}
+
+bool has_control_character(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), is_control);
+}
+
+std::string printable(std::string_view text) {
+  constexpr size_t kShown = 80;
+  std::string shown;
+  for (const auto c : text.substr(0, kShown)) {
+    if (is_control(c)) {
+      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      shown += c;
+    }
+  }
+  return text.size() > kShown ? shown + "..." : shown;
 }
 
 std::string slug_of(std::string_view text, const std::string& otherwise) {

@@ -18,6 +18,10 @@ std::string escape_csv(std::string_view text);
 /// another spelling for them.
 std::string escape_script(std::string_view json);
 
+bool has_control_character(std::string_view text);
+/// For a message, which is one line: with escapes for control characters, and cut to a length that a message bears.
+std::string printable(std::string_view text);
+
 /// A name for files and links: small letters, digits and dots with hyphens between, at most 100; `otherwise` if nothing
 /// is left.
 std::string slug_of(std::string_view text, const std::string& otherwise);

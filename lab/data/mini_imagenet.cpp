@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/jpeg_images.h"
-#include "formats/csv.h"
+#include "formats/image_list.h"
 
 namespace sgdph::lab {
 namespace {

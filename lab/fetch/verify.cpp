@@ -11,7 +11,7 @@
 #include "fetch/digest.h"
 #include "fetch/manifest.h"
 #include "fetch/sources.h"
-#include "formats/csv.h"
+#include "formats/image_list.h"
 
 namespace sgdph::lab {
 namespace {

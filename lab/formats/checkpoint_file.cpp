@@ -1,8 +1,7 @@
 #include "formats/checkpoint_file.h"
 
 #include "base/files.h"
-
-#include <zlib.h>
+#include "formats/bytes.h"
 
 namespace sgdph::lab {
 namespace {
@@ -12,18 +11,8 @@ constexpr uint32_t kVersion = 1;
 constexpr size_t kPreamble = 24;
 constexpr int kMaxDepth = 64;
 
-uint32_t crc_of(std::string_view bytes) {
-  return static_cast<uint32_t>(::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
-
-void put_number(std::string& to, uint32_t number) {
-  for (int shift = 0; shift < 32; shift += 8) to += static_cast<char>(number >> shift & 0xFF);
-}
-
-uint32_t number_at(std::string_view bytes, size_t at) {
-  uint32_t number = 0;
-  for (size_t i = 0; i < 4; ++i) number |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
-  return number;
+uint64_t number_at(std::string_view bytes, size_t at) {
+  return from_little_endian(bytes.substr(at, 4));
 }
 
 [[noreturn]] void damaged(const std::string& where, const std::string& what) {
@@ -71,14 +60,14 @@ CheckpointHeader parse_checkpoint_header(std::string_view bytes, const std::stri
     fail("{} is not a checkpoint of sgdph", where);
   }
   if (bytes.size() < kPreamble) damaged(where, "no header");
-  if (crc_of(bytes.substr(0, kPreamble - 4)) != number_at(bytes, kPreamble - 4)) damaged(where, "bad preamble");
+  if (crc32(bytes.substr(0, kPreamble - 4)) != number_at(bytes, kPreamble - 4)) damaged(where, "bad preamble");
   if (const auto version = number_at(bytes, 8); version != kVersion) {
     fail("{} has checkpoint format {}, this program reads {}; use the version that wrote it", where, version, kVersion);
   }
   const uint64_t length = number_at(bytes, 12);
   if (length > bytes.size() - kPreamble) damaged(where, "its header is cut short");
   const auto text = bytes.substr(kPreamble, length);
-  if (crc_of(text) != number_at(bytes, 16)) damaged(where, "wrong checksum of its header");
+  if (crc32(text) != number_at(bytes, 16)) damaged(where, "wrong checksum of its header");
 
   // JSON nested without end would exhaust the stack when it is copied.
   const auto shallow = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
@@ -99,7 +88,7 @@ CheckpointFile parse_checkpoint(std::string_view bytes, const std::string& where
   file.meta = header.meta;
   for (const auto& section : header.sections) {
     const auto content = bytes.substr(section.offset, section.bytes);
-    if (crc_of(content) != section.crc32) damaged(where, fmt::format("wrong checksum of section '{}'", section.name));
+    if (crc32(content) != section.crc32) damaged(where, fmt::format("wrong checksum of section '{}'", section.name));
     file.sections.emplace(section.name, content);
   }
   return file;
@@ -119,14 +108,14 @@ void write_checkpoint(
     const std::filesystem::path& path, const nlohmann::json& meta, const CheckpointSections& sections) {
   auto list = nlohmann::json::array();
   for (const auto& [name, bytes] : sections) {
-    list.push_back({{"name", name}, {"bytes", bytes.size()}, {"crc32", crc_of(bytes)}});
+    list.push_back({{"name", name}, {"bytes", bytes.size()}, {"crc32", crc32(bytes)}});
   }
   const auto text = nlohmann::json{{"meta", meta}, {"sections", list}}.dump();
   std::string preamble(kMagic);
-  put_number(preamble, kVersion);
-  put_number(preamble, static_cast<uint32_t>(text.size()));
-  put_number(preamble, crc_of(text));
-  put_number(preamble, crc_of(preamble));
+  for (const uint64_t number : {uint64_t{kVersion}, uint64_t{text.size()}, uint64_t{crc32(text)}}) {
+    preamble += little_endian(number, 4);
+  }
+  preamble += little_endian(crc32(preamble), 4);
   std::vector<std::string_view> pieces{preamble, text};
   for (const auto& section : sections) pieces.push_back(section.second);
   write_file_atomically(path, pieces);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "formats/bytes.h"
 
 #include <unistd.h>
 #include <algorithm>
@@ -22,29 +23,6 @@ enum Wire : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 enum EventField : uint8_t { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5 };
 enum SummaryField : uint8_t { kValue = 1 };
 enum ValueField : uint8_t { kTag = 1, kSimpleValue = 2 };
-
-constexpr std::array<uint32_t, 256> make_crc_table() {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t i = 0; i < table.size(); ++i) {
-    uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc & 1U) != 0 ? (crc >> 1U) ^ 0x82F63B78U : crc >> 1U;
-    table[i] = crc;
-  }
-  return table;
-}
-
-/// The lowest `count` bytes, lowest first.
-std::string little_endian(uint64_t value, size_t count) {
-  std::string bytes;
-  for (size_t i = 0; i < count; ++i) bytes += static_cast<char>((value >> (8 * i)) & 0xFFU);
-  return bytes;
-}
-
-uint64_t from_little_endian(std::string_view bytes) {
-  uint64_t value = 0;
-  for (size_t i = bytes.size(); i-- > 0;) value = (value << 8U) | static_cast<uint8_t>(bytes[i]);
-  return value;
-}
 
 std::string to_varint(uint64_t value) {
   std::string bytes;
@@ -124,13 +102,6 @@ std::string host_name() {
 }
 
 }  // namespace
-
-uint32_t crc32c(std::string_view bytes) {
-  static constexpr auto kTable = make_crc_table();
-  uint32_t crc = 0xFFFFFFFFU;
-  for (const auto byte : bytes) crc = kTable[(crc ^ static_cast<uint8_t>(byte)) & 0xFFU] ^ (crc >> 8U);
-  return ~crc;
-}
 
 uint32_t masked_crc32c(std::string_view bytes) {
   const auto crc = crc32c(bytes);

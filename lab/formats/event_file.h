@@ -12,9 +12,8 @@ namespace sgdph::lab {
 /// TensorBoard's event files: TFRecord framing (length, masked CRC-32C of the length, data, masked CRC-32C of the data)
 /// around Event messages of protobuf. Only what scalars need is written.
 
-/// CRC-32C (Castagnoli), as in iSCSI.
-uint32_t crc32c(std::string_view bytes);
-/// As TFRecord keeps it: rotated and shifted, so that a checksum of data with checksums in it is no special case.
+/// CRC-32C as TFRecord keeps it: rotated and shifted, so that a checksum of data with checksums in it is no special
+/// case.
 uint32_t masked_crc32c(std::string_view bytes);
 
 /// The data with its frame.

@@ -1,8 +1,9 @@
 #include "models/state_dict.h"
 
 #include "base/error.h"
-#include "models/torch_file.h"
+#include "formats/torch_file.h"
 
+#include <ATen/Functions.h>
 #include <ATen/core/Dict.h>
 #include <ATen/core/ivalue.h>
 #include <caffe2/serialize/inline_container.h>
@@ -11,6 +12,7 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <set>
 #include <string_view>
@@ -45,6 +47,43 @@ bool is_batch_counter(std::string_view name) {
   return name.size() >= kBatchCounter.size() && name.substr(name.size() - kBatchCounter.size()) == kBatchCounter;
 }
 
+at::ScalarType dtype_of(ElementType type) {
+  switch (type) {
+    case ElementType::Double: return at::kDouble;
+    case ElementType::Float: return at::kFloat;
+    case ElementType::Half: return at::kHalf;
+    case ElementType::BFloat16: return at::kBFloat16;
+    case ElementType::Long: return at::kLong;
+    case ElementType::Int: return at::kInt;
+    case ElementType::Short: return at::kShort;
+    case ElementType::Char: return at::kChar;
+    case ElementType::Byte: return at::kByte;
+    case ElementType::Bool: return at::kBool;
+  }
+  return at::ScalarType::Undefined;
+}
+
+/// The values of stored tensors; those that share a storage in the file share the one made here.
+class TensorReader {
+ public:
+  explicit TensorReader(const TorchFile& file) : file_(file) {}
+
+  at::Tensor read(const StoredTensor& tensor) {
+    const auto dtype = dtype_of(tensor.type);
+    auto& storage = storages_[{tensor.storage, dtype}];
+    if (!storage.defined() || storage.numel() != tensor.storage_size) {
+      const auto bytes = file_.storage(tensor);
+      storage = at::empty({tensor.storage_size}, dtype);
+      if (!bytes.empty()) std::memcpy(storage.data_ptr(), bytes.data(), bytes.size());
+    }
+    return storage.as_strided(tensor.sizes, tensor.strides, tensor.offset);
+  }
+
+ private:
+  const TorchFile& file_;
+  std::map<std::pair<std::string, at::ScalarType>, at::Tensor> storages_;
+};
+
 std::string some_of(const std::vector<std::string>& names) {
   constexpr size_t kShown = 3;
   const auto end = names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size()));
@@ -78,15 +117,17 @@ void check_tensor(
         "was saved with",
         where, name, fmt::join(stored.sizes, ", "), fmt::join(target.sizes(), ", "));
   }
-  const bool both_floating = target.is_floating_point() && c10::isFloatingType(stored.dtype);
-  if (both_floating || target.scalar_type() == stored.dtype) return;
+  const auto dtype = dtype_of(stored.type);
+  const bool both_floating = target.is_floating_point() && c10::isFloatingType(dtype);
+  if (both_floating || target.scalar_type() == dtype) return;
   fail(
-      "{}: tensor '{}' has the type {} where the model has {}", where, name, c10::toString(stored.dtype),
+      "{}: tensor '{}' has the type {} where the model has {}", where, name, c10::toString(dtype),
       c10::toString(target.scalar_type()));
 }
 
 void load(torch::nn::Module& model, const std::string& bytes, const std::string& where) {
-  TorchFile file(bytes);
+  const TorchFile file(bytes);
+  TensorReader reader(file);
   const auto targets = named_tensors(model);
   check_names(targets, file.tensors(), where);
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;
@@ -94,7 +135,7 @@ void load(torch::nn::Module& model, const std::string& bytes, const std::string&
     const auto found = file.tensors().find(name);
     if (found == file.tensors().end()) continue;
     check_tensor(name, target, found->second, where);
-    copies.emplace_back(target, file.read(found->second));
+    copies.emplace_back(target, reader.read(found->second));
   }
   torch::NoGradGuard no_grad;
   for (auto& [target, source] : copies) target.copy_(source);

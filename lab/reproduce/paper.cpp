@@ -2,20 +2,14 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "formats/csv.h"
 
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <sstream>
 
 namespace sgdph::lab {
 namespace {
-
-/// Of a line of CSV without quotes; it may end as lines of Windows do.
-std::vector<std::string> fields_of_line(std::string_view line) {
-  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  return words_between_commas(line);
-}
 
 std::optional<double> figure_of(const std::string& field, const std::string& place) {
   if (field.empty()) return std::nullopt;
@@ -30,15 +24,15 @@ PaperFigures parse_paper_figures(
     const std::string& text, const std::vector<std::string>& axes, const std::string& where) {
   auto columns = axes;
   columns.insert(columns.end(), {"value", "std", "table", "section", "note"});
-  std::istringstream in(text);
-  std::string line;
-  std::getline(in, line);
-  if (fields_of_line(line) != columns) fail("{}:1: the columns must be {}", where, fmt::join(columns, ","));
+  CsvReader reader(text, where);
+  if (!reader.next() || reader.fields() != columns) {
+    fail("{}:1: the columns must be {}", where, fmt::join(columns, ","));
+  }
   PaperFigures figures;
-  for (size_t number = 2; std::getline(in, line); ++number) {
-    if (line.empty()) continue;
-    const auto place = fmt::format("{}:{}", where, number);
-    const auto fields = fields_of_line(line);
+  while (reader.next()) {
+    if (reader.line().empty()) continue;
+    const auto place = reader.place();
+    const auto& fields = reader.fields();
     if (fields.size() != columns.size()) fail("{}: {} fields instead of {}", place, fields.size(), columns.size());
     const auto* rest = fields.data() + axes.size();
     PaperFigure figure{figure_of(rest[0], place), figure_of(rest[1], place), rest[2], rest[3], rest[4]};

@@ -19,7 +19,7 @@ struct PaperFigure {
 /// The paper's figures of an experiment by the cell's values, one for each axis.
 using PaperFigures = std::map<std::vector<std::string>, PaperFigure>;
 
-/// CSV with a column for each axis, then value, std, table, section and note. Fields hold no commas.
+/// CSV with a column for each axis, then value, std, table, section and note.
 PaperFigures parse_paper_figures(
     const std::string& text, const std::vector<std::string>& axes, const std::string& where);
 

@@ -1,22 +1,47 @@
-// The image lists: whatever the bytes, plain names with labels, or a UserError of one line.
+// CSV, and the image lists written in it: whatever the bytes, lines of fields, plain names with labels, or a UserError
+// of one line.
 
 #include "base/error.h"
 #include "formats/csv.h"
+#include "formats/image_list.h"
 #include "fuzz.h"
+
+namespace {
+
+template <class Function>
+void refused_in_one_line(Function function) {
+  try {
+    function();
+  } catch (const sgdph::lab::UserError& error) {
+    SGDPH_FUZZ_CHECK(std::string_view(error.what()).find('\n') == std::string_view::npos);
+  }
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  try {
+  refused_in_one_line([&] {
+    sgdph::lab::CsvReader reader(bytes, "fuzz");
+    while (reader.next()) {
+      SGDPH_FUZZ_CHECK(!reader.fields().empty());
+      size_t characters = reader.fields().size() - 1;
+      for (const auto& field : reader.fields()) {
+        characters += field.size();
+        SGDPH_FUZZ_CHECK(field.find('\n') == std::string::npos);
+      }
+      SGDPH_FUZZ_CHECK(characters <= reader.line().size());
+    }
+  });
+  refused_in_one_line([&] {
     const auto images = sgdph::lab::parse_image_list(bytes, "fuzz");
     SGDPH_FUZZ_CHECK(!images.empty());
     for (const auto& [filename, label] : images) {
       SGDPH_FUZZ_CHECK(!filename.empty() && !label.empty());
       SGDPH_FUZZ_CHECK(filename != "." && filename != "..");
-      SGDPH_FUZZ_CHECK(filename.find_first_of(std::string_view("/\\,\r\n\0", 6)) == std::string::npos);
-      SGDPH_FUZZ_CHECK(label.find_first_of(std::string_view(",\r\n\0", 4)) == std::string::npos);
+      SGDPH_FUZZ_CHECK(filename.find_first_of(std::string_view("/\\\r\n\0", 5)) == std::string::npos);
+      SGDPH_FUZZ_CHECK(label.find_first_of(std::string_view("\r\n\0", 3)) == std::string::npos);
     }
-  } catch (const sgdph::lab::UserError& error) {
-    SGDPH_FUZZ_CHECK(std::string_view(error.what()).find('\n') == std::string_view::npos);
-  }
+  });
   return 0;
 }

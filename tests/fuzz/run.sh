@@ -20,27 +20,38 @@ seed() {
     idx) printf '\0\0\010\002\0\0\0\002\0\0\0\003abcdef' >"$2" ;;
     cifar) { printf '\003\007'; head -c 3072 /dev/zero; } >"$2"; { printf '\003'; head -c 3072 /dev/zero; } >"$2.ten" ;;
     event_file) printf '\010\001\020\254\002\052\012\012\010\012\001a\025\0\0\0\077' >"$2" ;;
-    csv) printf 'filename,label\nn01_1.jpg,n01\r\nn02_1.jpg,n02\n' >"$2" ;;
+    csv) printf 'filename,label\nn01_1.jpg,n01\r\n"n02, ""1"".jpg",n02\n' >"$2" ;;
+    # One member "a/b" that holds "xy".
+    zip)
+      { printf 'PK\003\004\0\0\0\0\0\0\0\0\0\0\231\050\346\217\002\0\0\0\002\0\0\0\003\0\0\0a/bxy'
+        printf 'PK\001\002\0\0\0\0\0\0\0\0\0\0\0\0\231\050\346\217\002\0\0\0\002\0\0\0\003\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0a/b'
+        printf 'PK\005\006\0\0\0\0\001\0\001\0\061\0\0\0\043\0\0\0\0\0'; } >"$2" ;;
+    # A dict with one tensor of 2 x 3 floats in a storage of six.
+    pickle | torch_file)
+      { printf '\200\002}q\0X\001\0\0\0wctorch._utils\n_rebuild_tensor_v2\n((X\007\0\0\0storagectorch\nFloatStorage\n'
+        printf 'X\001\0\0\0000X\003\0\0\0cpuK\006tQK\0K\002K\003\206K\003K\001\206\211ccollections\nOrderedDict\n)RtRs.'; } >"$2" ;;
     checkpoint)
       local header='{"meta":{"step":3},"sections":[{"name":"a","bytes":2,"crc32":2659403885},{"name":"b","bytes":0,"crc32":0}]}'
       { printf '\001\0'; printf "\\$(printf %03o ${#header})\\0"; printf '%sab' "$header"; } >"$2" ;;
   esac
 }
 
+flags="-std=c++17 -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all"
+flags="$flags -Iinclude -Ilab -Itests -Itests/fuzz"
+mkdir -p "$work/objects"
+rm -f "$work"/objects/* "$work/rooms.a"
+printf '%s\n' lab/base/*.cpp lab/formats/*.cpp \
+  | xargs -P "$(nproc)" -I {} sh -c "$compiler $flags -c {} -o $work/objects/\$(echo {} | tr / _).o"
+ar rcs "$work/rooms.a" "$work"/objects/*.o
+
 failed=0
-for reader in idx cifar csv event_file checkpoint; do
-  case $reader in
-    checkpoint) sources="lab/formats/checkpoint_file.cpp lab/base/files.cpp" ;;
-    event_file) sources="lab/formats/event_file.cpp lab/base/files.cpp" ;;
-    *) sources="lab/formats/$reader.cpp" ;;
-  esac
+for reader in idx cifar csv event_file checkpoint zip pickle torch_file; do
   corpus=$work/$reader
   rm -rf "$corpus"
   mkdir -p "$corpus"
   seed "$reader" "$corpus/seed"
   # shellcheck disable=SC2086
-  "$compiler" -std=c++17 -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-    -Ilab -Itests/fuzz "tests/fuzz/${reader}_fuzz.cpp" $sources -lfmt -lz -o "$work/${reader}_fuzz"
+  "$compiler" $flags -fsanitize=fuzzer "tests/fuzz/${reader}_fuzz.cpp" "$work/rooms.a" -lfmt -lz -o "$work/${reader}_fuzz"
   if "$work/${reader}_fuzz" -runs="$runs" -seed=1 -max_len=10000 -rss_limit_mb=1024 -malloc_limit_mb=64 -timeout=10 \
     -artifact_prefix="$work/$reader-" "$corpus" >"$work/$reader.log" 2>&1; then
     echo "$reader: $(sed -n 's/^Done \([0-9]*\) runs in \([0-9]*\) second.*/\1 inputs in \2 s, no finding/p' "$work/$reader.log")"

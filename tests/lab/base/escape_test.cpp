@@ -58,5 +58,13 @@ TEST(Escape, Utf8IsKnownAndMended) {
       "b");
 }
 
+TEST(Escape, ControlCharactersAreShownAsEscapes) {
+  EXPECT_EQ(printable("layer.0\n\x7F"), "layer.0\\x0a\\x7f");
+  EXPECT_EQ(printable("gr\xC3\xBC\xC3\x9F"), "gr\xC3\xBC\xC3\x9F");
+  EXPECT_EQ(printable(std::string(81, 'a')), std::string(80, 'a') + "...");
+  EXPECT_TRUE(has_control_character(std::string("a\0b", 3)));
+  EXPECT_FALSE(has_control_character("a b"));
+}
+
 }  // namespace
 }  // namespace sgdph::lab::escape_test

@@ -1,9 +1,12 @@
-#include "models/torch_file.h"
+#include "formats/torch_file.h"
 
-#include <ATen/Functions.h>
+#include "base/escape.h"
+#include "formats/pickle.h"
+
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
+#include <array>
 
 namespace sgdph::lab {
 namespace {
@@ -20,16 +23,28 @@ bool starts_with(std::string_view text, std::string_view start) {
   return text.substr(0, start.size()) == start;
 }
 
-at::ScalarType storage_dtype(const Value& type) {
-  static const std::map<std::string_view, at::ScalarType> known = {
-      {"DoubleStorage", at::kDouble},     {"FloatStorage", at::kFloat}, {"HalfStorage", at::kHalf},
-      {"BFloat16Storage", at::kBFloat16}, {"LongStorage", at::kLong},   {"IntStorage", at::kInt},
-      {"ShortStorage", at::kShort},       {"CharStorage", at::kChar},   {"ByteStorage", at::kByte},
-      {"BoolStorage", at::kBool},
-  };
-  const auto found = type.kind == Kind::Global ? known.find(type.name) : known.end();
-  if (found == known.end()) throw DamagedFile(fmt::format("it holds a tensor of unknown type '{}'", type.name));
-  return found->second;
+struct ElementRow {
+  std::string_view storage;
+  ElementType type;
+  size_t bytes;
+};
+
+constexpr std::array kElements{
+    ElementRow{"DoubleStorage", ElementType::Double, 8}, ElementRow{"FloatStorage", ElementType::Float, 4},
+    ElementRow{"HalfStorage", ElementType::Half, 2},     ElementRow{"BFloat16Storage", ElementType::BFloat16, 2},
+    ElementRow{"LongStorage", ElementType::Long, 8},     ElementRow{"IntStorage", ElementType::Int, 4},
+    ElementRow{"ShortStorage", ElementType::Short, 2},   ElementRow{"CharStorage", ElementType::Char, 1},
+    ElementRow{"ByteStorage", ElementType::Byte, 1},     ElementRow{"BoolStorage", ElementType::Bool, 1}};
+
+ElementType element_type(const Value& storage) {
+  for (const auto& row : kElements) {
+    if (row.storage == storage.name) return row.type;
+  }
+  throw DamagedFile(fmt::format("it holds a tensor of unknown type '{}'", printable(storage.name)));
+}
+
+size_t element_bytes(ElementType type) {
+  return std::find_if(kElements.begin(), kElements.end(), [&](const auto& row) { return row.type == type; })->bytes;
 }
 
 const Value& part(const Value& value, size_t index, Kind kind) {
@@ -72,7 +87,7 @@ bool as_tensor(const Value& value, StoredTensor& tensor) {
   if (!function.is_global("torch._utils", "_rebuild_tensor_v2")) return false;
   // ("storage", its type, its name, the device, its size)
   const auto& storage = part(part(arguments, 0, Kind::Persistent), 0, Kind::Tuple);
-  tensor.dtype = storage_dtype(part(storage, 1, Kind::Global));
+  tensor.type = element_type(part(storage, 1, Kind::Global));
   tensor.storage = part(storage, 2, Kind::Text).text;
   tensor.storage_size = part(storage, 4, Kind::Integer).integer;
   tensor.offset = part(arguments, 1, Kind::Integer).integer;
@@ -102,8 +117,10 @@ std::map<std::string, StoredTensor> stored_tensors(const Value& top) {
   for (size_t i = 0; i + 1 < dict->parts.size(); i += 2) {
     const auto& key = *dict->parts[i];
     StoredTensor tensor;
-    if (key.kind != Kind::Text)
+    // Names come to stand in messages, which are one line.
+    if (key.kind != Kind::Text || has_control_character(key.text)) {
       throw DamagedFile("a key of its dict is not a name; save model.state_dict() from Python");
+    }
     if (!as_tensor(*dict->parts[i + 1], tensor)) {
       throw DamagedFile(fmt::format("its entry '{}' is not a tensor; save model.state_dict() from Python", key.text));
     }
@@ -138,20 +155,14 @@ TorchFile::TorchFile(std::string_view bytes) : archive_(checked_start(bytes)) {
   tensors_ = stored_tensors(pickle.top());
 }
 
-at::Tensor TorchFile::read(const StoredTensor& tensor) {
-  auto& storage = storages_[{tensor.storage, tensor.dtype}];
-  if (!storage.defined()) {
-    const auto bytes = archive_.read(archive_.folder() + "/data/" + tensor.storage);
-    const auto count = bytes.size() / c10::elementSize(tensor.dtype);
-    if (count * c10::elementSize(tensor.dtype) != bytes.size()) throw DamagedFile("a storage ends within an element");
-    // Copied, since the archive promises no alignment.
-    storage = at::empty({static_cast<int64_t>(count)}, tensor.dtype);
-    if (count > 0) std::memcpy(storage.data_ptr(), bytes.data(), bytes.size());
+std::string_view TorchFile::storage(const StoredTensor& tensor) const {
+  const auto bytes = archive_.read(archive_.folder() + "/data/" + tensor.storage);
+  const auto size = element_bytes(tensor.type);
+  if (bytes.size() % size != 0) throw DamagedFile("a storage ends within an element");
+  if (bytes.size() / size != static_cast<uint64_t>(tensor.storage_size)) {
+    throw DamagedFile(fmt::format("its storage '{}' has another size than a tensor says", printable(tensor.storage)));
   }
-  if (storage.numel() != tensor.storage_size) {
-    throw DamagedFile(fmt::format("its storage '{}' has another size than a tensor says", tensor.storage));
-  }
-  return storage.as_strided(tensor.sizes, tensor.strides, tensor.offset);
+  return bytes;
 }
 
 }  // namespace sgdph::lab

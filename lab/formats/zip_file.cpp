@@ -1,6 +1,8 @@
-#include "models/zip_file.h"
+#include "formats/zip_file.h"
 
-#include <zlib.h>
+#include "base/escape.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -17,10 +19,6 @@ constexpr size_t kDirectoryLocatorSize = 20;
 constexpr uint64_t kIn64 = 0xffffffff;  // the number is in a ZIP64 record
 constexpr uint64_t kMaxComment = 0xffff;
 
-uint32_t crc(std::string_view bytes) {
-  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
-
 /// Where the record is that ends the archive.
 size_t find_directory_end(std::string_view bytes) {
   if (bytes.size() < kDirectoryEndSize) throw DamagedFile("the archive is cut short");
@@ -33,32 +31,6 @@ size_t find_directory_end(std::string_view bytes) {
 }
 
 }  // namespace
-
-ByteReader::ByteReader(std::string_view bytes, uint64_t position) : bytes_(bytes), position_(position) {
-  if (position > bytes.size()) throw DamagedFile("it points beyond its end");
-}
-
-uint64_t ByteReader::number(size_t size) {
-  uint64_t value = 0;
-  const auto digits = take(size);
-  for (size_t i = size; i-- > 0;) value = value << 8 | static_cast<unsigned char>(digits[i]);
-  return value;
-}
-
-std::string_view ByteReader::take(uint64_t size) {
-  if (size > bytes_.size() - position_) throw DamagedFile("it points beyond its end");
-  const auto taken = bytes_.substr(position_, size);
-  position_ += size;
-  return taken;
-}
-
-std::string_view ByteReader::take_until(char end) {
-  const auto found = bytes_.find(end, position_);
-  if (found == std::string_view::npos) throw DamagedFile("a line does not end");
-  const auto taken = bytes_.substr(position_, found - position_);
-  position_ = found + 1;
-  return taken;
-}
 
 ZipFile::ZipFile(std::string_view bytes) : bytes_(bytes) {
   const auto end = find_directory_end(bytes);
@@ -115,21 +87,28 @@ void ZipFile::add_member(ByteReader& directory) {
   members_[std::move(name)] = member;
 }
 
+std::vector<std::string> ZipFile::names() const {
+  std::vector<std::string> names;
+  for (const auto& member : members_) names.push_back(member.first);
+  return names;
+}
+
 std::string_view ZipFile::read(const std::string& name) const {
   const auto found = members_.find(name);
-  if (found == members_.end()) throw DamagedFile("the archive has no member '" + name + "'");
+  if (found == members_.end()) throw DamagedFile(fmt::format("the archive has no member '{}'", printable(name)));
   const auto& member = found->second;
-  if (!member.stored)
-    throw DamagedFile("the archive's member '" + name + "' is compressed, which torch.save never does");
+  const auto refuse = [&](const char* what) {
+    throw DamagedFile(fmt::format("the archive's member '{}' {}", printable(name), what));
+  };
+  if (!member.stored) refuse("is compressed, which torch.save never does");
   ByteReader reader(bytes_, member.offset);
-  if (reader.number(4) != kLocalHeader)
-    throw DamagedFile("the archive's member '" + name + "' is not where it should be");
+  if (reader.number(4) != kLocalHeader) refuse("is not where it should be");
   reader.take(22);
   const auto name_size = reader.number(2);
   const auto extra_size = reader.number(2);
   reader.take(name_size + extra_size);
   const auto content = reader.take(member.size);
-  if (crc(content) != member.checksum) throw DamagedFile("the checksum of the archive's member '" + name + "' differs");
+  if (crc32(content) != member.checksum) refuse("has another checksum");
   return content;
 }
 

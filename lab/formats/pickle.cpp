@@ -1,6 +1,6 @@
-#include "models/pickle.h"
+#include "formats/pickle.h"
 
-#include "models/zip_file.h"
+#include "formats/bytes.h"
 
 #include <fmt/format.h>
 

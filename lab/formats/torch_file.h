@@ -1,23 +1,24 @@
 #pragma once
 
-#include "models/pickle.h"
-#include "models/zip_file.h"
+#include "formats/zip_file.h"
 
-#include <ATen/core/Tensor.h>
-
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace sgdph::lab {
 
+/// Of what torch.save names DoubleStorage and so on.
+enum class ElementType { Double, Float, Half, BFloat16, Long, Int, Short, Char, Byte, Bool };
+
 /// A tensor as a file of torch.save describes it: a piece of a storage, which is a member of the archive.
 struct StoredTensor {
   std::string storage;
-  at::ScalarType dtype = at::kFloat;
-  int64_t storage_size = 0;
+  ElementType type = ElementType::Float;
+  int64_t storage_size = 0;  ///< elements
   int64_t offset = 0;
   std::vector<int64_t> sizes, strides;
 };
@@ -30,14 +31,14 @@ class TorchFile {
   explicit TorchFile(std::string_view bytes);
 
   /// By name. A dict around them under "state_dict" or "model" is taken off, and so is a "module." that all names have.
+  /// Every element is within its storage.
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
-  /// The values; tensors that share a storage in the file share the one returned.
-  at::Tensor read(const StoredTensor& tensor);
+  /// The elements of the tensor's storage, `storage_size` of them; the archive promises no alignment.
+  std::string_view storage(const StoredTensor& tensor) const;
 
  private:
   ZipFile archive_;
   std::map<std::string, StoredTensor> tensors_;
-  std::map<std::pair<std::string, at::ScalarType>, at::Tensor> storages_;
 };
 
 }  // namespace sgdph::lab

@@ -1,0 +1,36 @@
+// The ZIP reader: whatever the bytes, members that lie within them and have their checksum, or a DamagedFile of one
+// line.
+
+#include "formats/zip_file.h"
+#include "fuzz.h"
+
+namespace {
+
+template <class Function>
+void refused_in_one_line(Function function) {
+  try {
+    function();
+  } catch (const sgdph::lab::DamagedFile& error) {
+    SGDPH_FUZZ_CHECK(std::string_view(error.what()).find('\n') == std::string_view::npos);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  refused_in_one_line([&] {
+    const sgdph::lab::ZipFile archive(bytes);
+    SGDPH_FUZZ_CHECK(archive.folder().find('/') == std::string::npos);
+    for (const auto& name : archive.names()) {
+      SGDPH_FUZZ_CHECK(archive.contains(name));
+      refused_in_one_line([&] {
+        const auto content = archive.read(name);
+        SGDPH_FUZZ_CHECK(content.data() >= bytes.data());
+        SGDPH_FUZZ_CHECK(content.data() + content.size() <= bytes.data() + bytes.size());
+      });
+    }
+    refused_in_one_line([&] { archive.read(archive.folder() + "/data.pkl"); });
+  });
+  return 0;
+}
