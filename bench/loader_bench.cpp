@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "data/cifar.h"
+#include "data/datasets.h"
 #include "data/jpeg_images.h"
 #include "data/loader.h"
 #include "support/sample_data.h"
@@ -27,7 +27,7 @@ using namespace sgdph::lab;
 struct Samples {
   Samples() {
     sgdph::test::write_cifar10(folder / "cifar10", 10000, 10, 1);
-    cifar = open_cifar(folder / "cifar10", CifarFormat::kCifar10, true);
+    cifar = open_dataset("cifar10", folder / "cifar10").train;
     // About as many bytes per picture as Mini-ImageNet's 84 x 84 files and ImageNet's have.
     mini = jpegs("mini", 84, 84, 85, 512, JpegImages::TestView::kWhole);
     imagenet = jpegs("imagenet", 500, 375, 95, 128, JpegImages::TestView::kCentre);

@@ -13,7 +13,7 @@
 #include "base/names.h"
 #include "base/progress.h"
 #include "command.h"
-#include "data/registry.h"
+#include "data/datasets.h"
 #include "fetch/fetch.h"
 #include "fetch/transfer.h"
 #include "fetch/verify.h"
@@ -40,10 +40,10 @@ double fraction(int64_t part, int64_t whole) {
 
 int list() {
   lab::Table table{{"NAME", "PRESENT", "LOOKED FOR IN", "WHAT"}, {}};
-  for (const auto& info : lab::dataset_infos()) {
+  for (const auto& entry : lab::datasets()) {
     std::error_code error;
-    const bool present = std::filesystem::is_directory(lab::data_folder(info.name, ""), error);
-    table.rows.push_back({info.name, present ? "yes" : "no", info.default_path, info.title});
+    const bool present = std::filesystem::is_directory(lab::data_folder(entry, ""), error);
+    table.rows.push_back({entry.name, present ? "yes" : "no", entry.default_path, lab::description(entry)});
   }
   fmt::print("{}", lab::text_list(table));
   return 0;
@@ -52,7 +52,7 @@ int list() {
 int fetch(const Options& chosen) {
   lab::Progress progress;
   lab::FetchOptions options;
-  if (!chosen.path.empty()) options.root = chosen.path;
+  options.root = chosen.path;
   options.url = chosen.url;
   options.checksum = chosen.checksum;
   options.keep_archive = chosen.keep_archive;
@@ -96,7 +96,7 @@ int interruptible(Function function) {
 Action setup_data(CLI::App& app) {
   auto chosen = std::make_shared<Options>();
   app.require_subcommand(1);
-  const auto all = lab::names_of(lab::dataset_infos());
+  const auto all = lab::names_of(lab::datasets());
   const auto names = fmt::format("One of {}", fmt::join(all, ", "));
   const auto type = fmt::format("{{{}}}", fmt::join(all, ","));
 
@@ -105,7 +105,7 @@ Action setup_data(CLI::App& app) {
   auto* fetch_command =
       app.add_subcommand("fetch", "Download a data set, or say how to get it (then the exit code is 1)");
   fetch_command->add_option("name", chosen->name, names)->required()->type_name(type);
-  const auto holder = fmt::format("Folder to hold it ({})", lab::FetchOptions().root.string());
+  const auto holder = fmt::format("Folder to hold it ({})", lab::kDataRoot);
   fetch_command->add_option("--data-path", chosen->path, holder)->type_name("DIR");
   fetch_command->add_option("--url", chosen->url, "Another place of the archive: http, https or file");
   fetch_command->add_option("--checksum", chosen->checksum, "Of that archive: md5:..., sha256:... or any");

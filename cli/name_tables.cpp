@@ -1,7 +1,7 @@
 #include "name_tables.h"
 
 #include "base/names.h"
-#include "data/registry.h"
+#include "data/datasets.h"
 #include "models/models.h"
 #include "optimizers/options.h"
 #include "reproduce/experiment.h"
@@ -14,10 +14,15 @@ namespace {
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
-template <class Infos>
-Rows titled(const Infos& infos) {
+Rows models() {
   Rows rows;
-  for (const auto& info : infos) rows.emplace_back(info.name, info.title);
+  for (const auto& info : lab::model_infos()) rows.emplace_back(info.name, info.title);
+  return rows;
+}
+
+Rows datasets() {
+  Rows rows;
+  for (const auto& entry : lab::datasets()) rows.emplace_back(entry.name, lab::description(entry));
   return rows;
 }
 
@@ -58,8 +63,8 @@ Rows experiments() {
 
 const std::vector<NameTable>& name_tables() {
   static const std::vector<NameTable> tables{
-      {"models", [] { return titled(lab::model_infos()); }}, {"norms", norms},     {"optimizers", optimizers},
-      {"data", [] { return titled(lab::dataset_infos()); }}, {"recipes", recipes}, {"experiments", experiments},
+      {"models", models}, {"norms", norms},     {"optimizers", optimizers},
+      {"data", datasets}, {"recipes", recipes}, {"experiments", experiments},
   };
   return tables;
 }

@@ -5,7 +5,7 @@
 #include "base/interrupt.h"
 #include "base/names.h"
 #include "base/text.h"
-#include "data/registry.h"
+#include "data/datasets.h"
 #include "option_lists.h"
 #include "reproduce/reproduce.h"
 #include "settings_options.h"
@@ -55,7 +55,7 @@ std::vector<std::string> datasets_of(const lab::Experiment& experiment, const la
 void add_data_path(lab::ReproduceOptions& options, const std::string& text) {
   auto& paths = options.selection.data_paths;
   const auto equals = text.find('=');
-  for (const auto& info : lab::dataset_infos()) {
+  for (const auto& info : lab::datasets()) {
     if (equals == std::string::npos || text.substr(0, equals) != info.name) continue;
     auto whole = options.selection;  // a path for a part that is not selected does no harm
     whole.only.clear();

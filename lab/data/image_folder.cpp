@@ -54,14 +54,17 @@ void check_same_classes(const fs::path& train, const fs::path& val) {
   const bool train_has_it = std::binary_search(in_train.begin(), in_train.end(), differing.front());
   fail(
       "{} has {} class folders and {} has {}: '{}' is in {} only; give both the same classes", train.string(),
-      in_train.size(), val.string(), in_val.size(), differing.front(), train_has_it ? "train" : "val");
+      in_train.size(), val.string(), in_val.size(), differing.front(),
+      (train_has_it ? train : val).filename().string());
 }
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_image_folder(const fs::path& root, bool train) {
-  if (train || fs::is_directory(root / "train")) check_same_classes(root / "train", root / "val");
-  const auto part = root / (train ? "train" : "val");
+std::unique_ptr<Dataset> open_image_folder(const DatasetEntry& entry, const fs::path& root, bool train) {
+  const auto train_folder = root / entry.train.files[0].name;
+  const auto test_folder = root / entry.test.files[0].name;
+  if (train || fs::is_directory(train_folder)) check_same_classes(train_folder, test_folder);
+  const auto& part = train ? train_folder : test_folder;
   const auto classes = class_names(part);
   ImageFiles files;
   for (size_t label = 0; label < classes.size(); ++label) {
@@ -73,6 +76,17 @@ std::unique_ptr<Dataset> open_image_folder(const fs::path& root, bool train) {
   }
   return std::make_unique<JpegImages>(
       std::move(files), static_cast<int64_t>(classes.size()), JpegImages::TestView::kCentre);
+}
+
+std::vector<fs::path> image_folder_pictures(const DatasetEntry& entry, const fs::path& root) {
+  std::vector<fs::path> pictures;
+  for (const auto* part : {&entry.train, &entry.test}) {
+    const auto folder = root / part->files[0].name;
+    for (const auto& name : class_names(folder)) {
+      for (const auto& file : sorted_names(folder / name, is_jpeg)) pictures.push_back(folder / name / file);
+    }
+  }
+  return pictures;
 }
 
 }  // namespace sgdph::lab

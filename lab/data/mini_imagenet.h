@@ -2,14 +2,18 @@
 
 #include <filesystem>
 #include <memory>
+#include <vector>
 
-#include "data/dataset.h"
+#include "data/datasets.h"
 
 namespace sgdph::lab {
 
 /// Mini-ImageNet (Vinyals et al., 2016, in the lists of Ravi and Larochelle) as a task of classification: a folder with
-/// train.csv, val.csv, test.csv and images/. The lists' classes are joined, 100 in the order of their labels; of each,
-/// the first 500 listed images train and the last 100 test.
-std::unique_ptr<Dataset> open_mini_imagenet(const std::filesystem::path& folder, bool train);
+/// the entry's lists and images/. The lists' classes are joined, in the order of their labels; of each, the first
+/// listed images train and the last test, as many as the entry's numbers say.
+std::unique_ptr<Dataset> open_mini_imagenet(const DatasetEntry& entry, const std::filesystem::path& folder, bool train);
+/// The files that the lists name.
+std::vector<std::filesystem::path> mini_imagenet_pictures(
+    const DatasetEntry& entry, const std::filesystem::path& folder);
 
 }  // namespace sgdph::lab

@@ -7,9 +7,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/lock.h"
-#include "data/registry.h"
+#include "data/datasets.h"
 #include "fetch/manifest.h"
-#include "fetch/sources.h"
 #include "fetch/unpack.h"
 #include "fetch/verify.h"
 
@@ -39,8 +38,16 @@ fs::path root_of(const fs::path& root, const std::string& folder) {
 }
 
 /// A message of the readers, which ends with the advice to fetch: that is under way.
-std::string without_remedy(const std::string& message) {
-  return message.substr(0, message.find("; run 'sgdph data fetch"));
+std::string without_remedy(const std::string& message, const DatasetEntry& entry, const fs::path& path) {
+  return message.substr(0, message.find("; " + remedy(entry, path)));
+}
+
+std::vector<std::string> file_names(const DatasetEntry& entry) {
+  std::vector<std::string> names;
+  for (const auto* part : {&entry.train, &entry.test}) {
+    for (const auto& file : part->files) names.push_back(file.name);
+  }
+  return names;
 }
 
 fs::path lock_file(const fs::path& path) {
@@ -49,15 +56,18 @@ fs::path lock_file(const fs::path& path) {
 
 class Fetch {
  public:
-  Fetch(const Source& source, const FetchOptions& options)
-      : source_(source),
+  Fetch(const DatasetEntry& entry, const DatasetArchive& source, const FetchOptions& options)
+      : entry_(entry),
+        source_(source),
         options_(options),
+        official_(Checksum::parse(source.checksum)),
         url_(options.url.empty() ? source.url : options.url),
-        root_(root_of(options.root, source.folder)),
-        folder_(root_ / source.folder),
+        name_(fs::path(entry.default_path).filename()),
+        root_(options.root.empty() ? fs::path(entry.default_path).parent_path() : root_of(options.root, name_)),
+        folder_(root_ / name_),
         archive_(root_ / archive_name(url_)) {
     if (options.checksum.empty()) {
-      expected_ = source.checksum;
+      expected_ = official_;
     } else if (options.checksum != "any") {
       expected_ = Checksum::parse(options.checksum);
     }
@@ -67,7 +77,7 @@ class Fetch {
     // Before anything is written: the root may be read-only.
     if (already_there(false)) return {FetchOutcome::AlreadyThere, folder_};
     make_writable_folder(root_);
-    const FileLock lock(lock_file(folder_), fmt::format("fetching {} to {}", source_.name, folder_.string()));
+    const FileLock lock(lock_file(folder_), fmt::format("fetching {} to {}", entry_.name, folder_.string()));
     const FileLock archive_lock(lock_file(archive_), fmt::format("fetching {}", archive_.string()));
     // Another process may have been at it until now.
     if (already_there(true)) return {FetchOutcome::AlreadyThere, folder_};
@@ -97,11 +107,12 @@ class Fetch {
     std::error_code error;
     if (!fs::exists(folder_, error)) return false;
     try {
-      const auto report = verify(source_.name, folder_);
-      say("{} is already in {}: {}", source_.name, folder_.string(), report.verdict());
+      const auto report = verify(entry_.name, folder_);
+      say("{} is already in {}: {}", entry_.name, folder_.string(), report.verdict());
       return true;
     } catch (const UserError& e) {
-      if (complain) say("what is in {} cannot be used: {}", folder_.string(), without_remedy(e.what()));
+      if (complain)
+        say("what is in {} cannot be used: {}", folder_.string(), without_remedy(e.what(), entry_, folder_));
       return false;
     }
   }
@@ -129,24 +140,26 @@ class Fetch {
     say("unpacking {}", archive_.string());
     StagingFolder staging(folder_);
     UnpackOptions unpacking;
-    unpacking.folder = source_.folder;
-    unpacking.required = source_.required;
+    unpacking.folder = name_;
+    unpacking.required = file_names(entry_);
     unpacking.optional = source_.optional;
     unpacking.max_bytes = source_.max_bytes;
     unpacking.cancel = options_.download.cancel;
     unpack(archive_, staging.path(), unpacking);
     try {
-      open_dataset(source_.name, staging.path());
+      open_dataset(entry_.name, staging.path());
     } catch (const UserError& e) {
-      fail("{} does not hold a well-formed data set: {}", archive_.string(), without_remedy(e.what()));
+      fail(
+          "{} does not hold a well-formed data set: {}", archive_.string(),
+          without_remedy(e.what(), entry_, staging.path()));
     }
 
     Manifest manifest;
-    manifest.dataset = source_.name;
+    manifest.dataset = entry_.name;
     manifest.source = url_;
-    const auto found = file_checksum(archive_, source_.checksum->kind);
+    const auto found = file_checksum(archive_, official_.kind);
     manifest.archive_checksum = found.text();
-    manifest.official = found.hex == source_.checksum->hex;
+    manifest.official = found.hex == official_.hex;
     manifest.record_files(staging.path());
     manifest.write(staging.path());
 
@@ -155,15 +168,16 @@ class Fetch {
     VerifyReport report;
     report.provenance = manifest.official ? Provenance::Published : Provenance::Recorded;
     report.source = manifest.source;
-    say("{} is in {}: {}", source_.name, folder_.string(), report.verdict());
+    say("{} is in {}: {}", entry_.name, folder_.string(), report.verdict());
   }
 
   /// Files of the data set that could not be used go; anything else is the user's.
   void remove_old(const fs::path& old) const {
-    const auto is_ours = [this](const fs::directory_entry& entry) {
-      const auto name = entry.path().filename().string();
+    const auto required = file_names(entry_);
+    const auto is_ours = [&](const fs::directory_entry& file) {
+      const auto name = file.path().filename().string();
       const auto holds = [&](const auto& list) { return std::find(list.begin(), list.end(), name) != list.end(); };
-      return name == Manifest::kFile || holds(source_.required) || holds(source_.optional);
+      return name == Manifest::kFile || holds(required) || holds(source_.optional);
     };
     std::error_code error;
     if (fs::is_directory(fs::symlink_status(old)) && std::all_of(fs::directory_iterator(old), {}, is_ours)) {
@@ -173,9 +187,12 @@ class Fetch {
     }
   }
 
-  const Source& source_;
+  const DatasetEntry& entry_;
+  const DatasetArchive& source_;
   const FetchOptions& options_;
+  Checksum official_;
   std::string url_;
+  std::string name_;  ///< of the folder, in the archive as well
   fs::path root_;
   fs::path folder_;
   fs::path archive_;
@@ -183,12 +200,11 @@ class Fetch {
 };
 
 /// For a data set that the user must get.
-FetchResult explain(const Source& source, const FetchOptions& options) {
+FetchResult explain(const DatasetEntry& entry, const FetchOptions& options) {
   if (!options.url.empty() || !options.checksum.empty()) {
-    fail("{} is not downloaded by us: a URL or checksum means nothing for it", source.name);
+    fail("{} is not downloaded by us: a URL or checksum means nothing for it", entry.name);
   }
-  const bool elsewhere = options.root != FetchOptions().root;
-  const fs::path folder = elsewhere ? options.root : fs::path(dataset_info(source.name).default_path);
+  const fs::path folder = options.root.empty() ? fs::path(entry.default_path) : options.root;
   const auto say = [&](const std::string& line) {
     if (options.say) options.say(line);
   };
@@ -197,22 +213,23 @@ FetchResult explain(const Source& source, const FetchOptions& options) {
     try {
       VerifyOptions quick;
       quick.headers = false;
-      const auto report = verify(source.name, folder, quick);
-      if (!options.quiet) say(fmt::format("{} is already in {}: {}", source.name, folder.string(), report.verdict()));
+      const auto report = verify(entry.name, folder, quick);
+      if (!options.quiet) say(fmt::format("{} is already in {}: {}", entry.name, folder.string(), report.verdict()));
       return {FetchOutcome::AlreadyThere, folder};
     } catch (const UserError& e) {
       say(fmt::format("what is in {} cannot be used: {}", folder.string(), e.what()));
     }
   }
-  say(source.instructions);
+  say(instructions(entry));
   return {FetchOutcome::Instructions, folder};
 }
 
 }  // namespace
 
 FetchResult fetch(const std::string& name, const FetchOptions& options) {
-  const auto& source = source_of(name);
-  return source.url.empty() ? explain(source, options) : Fetch(source, options).run();
+  const auto& entry = dataset(name);
+  const auto& archive = entry.origin.archive;
+  return archive ? Fetch(entry, *archive, options).run() : explain(entry, options);
 }
 
 }  // namespace sgdph::lab

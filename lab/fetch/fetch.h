@@ -9,9 +9,9 @@
 namespace sgdph::lab {
 
 struct FetchOptions {
-  std::filesystem::path root = "data";  ///< the data set becomes a folder in it
-  std::string url;                      ///< of another server or a file://; empty: the official one
-  std::string checksum;                 ///< md5:..., sha256:... or any; empty: the official one
+  std::filesystem::path root;  ///< the data set becomes a folder in it; empty: where it is looked for by default
+  std::string url;             ///< of another server or a file://; empty: the official one
+  std::string checksum;        ///< md5:..., sha256:... or any; empty: the official one
   bool keep_archive = false;
   bool quiet = false;
 

@@ -1,17 +1,15 @@
 #include "fetch/http_request.h"
 
-#include <sgdph/version.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <exception>
-#include <map>
 #include <memory>
 #include <new>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/machine.h"
 #include "base/text.h"
 
 namespace sgdph::lab {
@@ -26,11 +24,6 @@ struct CurlDeleter {
   void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
-
-#define SGDPH_TEXT_(x) #x
-#define SGDPH_TEXT(x) SGDPH_TEXT_(x)
-constexpr const char* kAgent =
-    "sgdph/" SGDPH_TEXT(SGDPH_VERSION_MAJOR) "." SGDPH_TEXT(SGDPH_VERSION_MINOR) "." SGDPH_TEXT(SGDPH_VERSION_PATCH);
 
 bool begins_with(const std::string& text, std::string_view prefix) {
   return text.compare(0, prefix.size(), prefix) == 0;
@@ -80,7 +73,7 @@ class Request {
     } else if (!begun_) {
       begin();  // an empty file
     }
-    outcome.range_total = ContentRange::parse(headers_["content-range"]).total;
+    outcome.range_total = ContentRange::parse(header("Content-Range")).total;
     return outcome;
   }
 
@@ -95,7 +88,7 @@ class Request {
     curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, begins_with(url_, "https:") ? "https" : "http,https");
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
     curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMaxRedirects);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, kAgent);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, ("sgdph/" + sgdph_version()).c_str());
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error_.data());
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options_.connect_timeout.count()));
@@ -103,8 +96,6 @@ class Request {
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(options_.stall_timeout.count()));
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &Request::on_bytes);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, this);
-    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, &Request::on_header);
-    curl_easy_setopt(curl, CURLOPT_HEADERDATA, this);
     curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, &Request::on_progress);
     curl_easy_setopt(curl, CURLOPT_XFERINFODATA, this);
     curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
@@ -118,6 +109,13 @@ class Request {
     }
   }
 
+  /// Of the last answer, after redirects; empty: it has no such header.
+  std::string header(const char* name) const {
+    constexpr int kLastRequest = -1;
+    curl_header* found = nullptr;
+    return curl_easy_header(curl_.get(), name, 0, CURLH_HEADER, kLastRequest, &found) == CURLHE_OK ? found->value : "";
+  }
+
   /// The first bytes of the body: does it continue the part, or begin it anew?
   void begin() {
     begun_ = true;
@@ -126,10 +124,10 @@ class Request {
     keep_ = status < 300;
     if (!keep_) return;
     if (status == 206) {
-      const auto range = ContentRange::parse(headers_["content-range"]);
+      const auto range = ContentRange::parse(header("Content-Range"));
       if (offset_ == 0 || range.first != offset_) {
         part_.remove();
-        fail("{} sends another part of the file than was asked for ({}); try again", url_, headers_["content-range"]);
+        fail("{} sends another part of the file than was asked for ({}); try again", url_, header("Content-Range"));
       }
       total_ = std::max(part_.origin().total, range.total);
       return;
@@ -139,8 +137,8 @@ class Request {
     curl_easy_getinfo(curl_.get(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
     total_ = std::max<int64_t>(length, 0);
     // A weak ETag does not promise the same bytes.
-    const auto& tag = headers_["etag"];
-    part_.restart({url_, !tag.empty() && !begins_with(tag, "W/") ? tag : headers_["last-modified"], total_});
+    const auto tag = header("ETag");
+    part_.restart({url_, !tag.empty() && !begins_with(tag, "W/") ? tag : header("Last-Modified"), total_});
   }
 
   /// An exception must not pass through libcurl: it is kept, and the transfer ends.
@@ -164,20 +162,6 @@ class Request {
     return good ? count : 0;
   }
 
-  static size_t on_header(char* bytes, size_t, size_t count, void* self) {
-    auto& headers = static_cast<Request*>(self)->headers_;
-    const std::string line(bytes, count);
-    if (begins_with(line, "HTTP/")) headers.clear();  // of an answer before, a redirect's
-    const auto colon = line.find(':');
-    if (colon == std::string::npos) return count;
-    auto name = line.substr(0, colon);
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-    const auto first = line.find_first_not_of(" \t", colon + 1);
-    const auto last = line.find_last_not_of(" \t\r\n");
-    headers[name] = first == std::string::npos || last < first ? "" : line.substr(first, last - first + 1);
-    return count;
-  }
-
   static int on_progress(void* self, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
     auto& request = *static_cast<Request*>(self);
     if (is_set(request.options_.cancel)) return 1;
@@ -190,7 +174,6 @@ class Request {
   const DownloadOptions& options_;
   std::unique_ptr<CURL, CurlDeleter> curl_;
   std::unique_ptr<curl_slist, CurlDeleter> sent_;
-  std::map<std::string, std::string> headers_;
   std::array<char, CURL_ERROR_SIZE> error_{};
   std::exception_ptr failure_;
   int64_t offset_ = 0;

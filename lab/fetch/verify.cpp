@@ -1,17 +1,14 @@
 #include "fetch/verify.h"
 
 #include <algorithm>
-#include <cctype>
 #include <system_error>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/datasets.h"
 #include "data/jpeg.h"
-#include "data/registry.h"
 #include "fetch/digest.h"
 #include "fetch/manifest.h"
-#include "fetch/sources.h"
-#include "formats/image_list.h"
 
 namespace sgdph::lab {
 namespace {
@@ -22,59 +19,35 @@ void stop_if_cancelled(const VerifyOptions& options) {
   if (is_set(options.cancel)) throw Interrupted("interrupted while verifying");
 }
 
-bool has_published_digests(const Source& source, const fs::path& folder) {
-  if (source.known_md5.empty()) return false;
-  return std::all_of(source.known_md5.begin(), source.known_md5.end(), [&](const auto& known) {
-    const auto path = folder / known.first;
+bool has_published_digests(const DatasetEntry& entry, const fs::path& folder) {
+  const auto published = [&](const DatasetFile& file) {
+    const auto path = folder / file.name;
     std::error_code error;
-    if (!fs::exists(path, error)) return false;  // unpacked, perhaps; the form decides
-    const auto& digests = known.second;
-    return std::find(digests.begin(), digests.end(), file_digest(path, DigestKind::Md5)) != digests.end();
-  });
+    if (file.md5.empty() || !fs::exists(path, error)) return false;  // unpacked, perhaps; the form decides
+    return std::find(file.md5.begin(), file.md5.end(), file_digest(path, DigestKind::Md5)) != file.md5.end();
+  };
+  const auto all = [&](const DatasetPart& part) {
+    return std::all_of(part.files.begin(), part.files.end(), published);
+  };
+  return all(entry.train) && all(entry.test);
 }
 
-Provenance check_digests(const Source& source, const fs::path& folder, VerifyReport& report) {
+Provenance check_digests(const DatasetEntry& entry, const fs::path& folder, VerifyReport& report) {
   if (const auto manifest = Manifest::read(folder)) {
-    if (manifest->dataset != source.name) {
-      fail("{} is of {}, not of {}", (folder / Manifest::kFile).string(), manifest->dataset, source.name);
+    if (manifest->dataset != entry.name) {
+      fail("{} is of {}, not of {}", (folder / Manifest::kFile).string(), manifest->dataset, entry.name);
     }
     manifest->check_files(folder);
-    for (const auto& file : source.required) {
-      if (manifest->files.count(file) == 0) fail("{} does not list {}", (folder / Manifest::kFile).string(), file);
+    for (const auto* part : {&entry.train, &entry.test}) {
+      for (const auto& file : part->files) {
+        if (manifest->files.count(file.name) != 0) continue;
+        fail("{} does not list {}", (folder / Manifest::kFile).string(), file.name);
+      }
     }
     report.source = manifest->source;
     return manifest->official ? Provenance::Published : Provenance::Recorded;
   }
-  return has_published_digests(source, folder) ? Provenance::Published : Provenance::Unknown;
-}
-
-bool is_jpeg(const fs::path& path) {
-  auto ending = path.extension().string();
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](unsigned char c) { return std::tolower(c); });
-  return ending == ".jpg" || ending == ".jpeg";
-}
-
-/// The pictures of a set that consists of single files; empty for the others.
-std::vector<fs::path> picture_files(const std::string& name, const fs::path& folder) {
-  std::vector<fs::path> files;
-  if (name == "mini-imagenet") {
-    for (const auto* list : {"train.csv", "val.csv", "test.csv"}) {
-      const auto path = folder / list;
-      for (const auto& image : parse_image_list(read_file(path), path.string())) {
-        files.push_back(folder / "images" / image.filename);
-      }
-    }
-  } else if (name == "imagenet") {
-    for (const auto* part : {"train", "val"}) {
-      for (const auto& entry : fs::directory_iterator(folder / part)) {
-        if (!entry.is_directory() || entry.path().filename().string().front() == '.') continue;
-        for (const auto& file : fs::directory_iterator(entry)) {
-          if (is_jpeg(file)) files.push_back(file);
-        }
-      }
-    }
-  }
-  return files;
+  return has_published_digests(entry, folder) ? Provenance::Published : Provenance::Unknown;
 }
 
 int64_t read_headers(const std::vector<fs::path>& files, const VerifyOptions& options) {
@@ -119,28 +92,21 @@ std::string VerifyReport::verdict() const {
 std::vector<std::string> VerifyReport::lines() const {
   std::vector<std::string> lines{fmt::format("{} in {}: {}", name, path.string(), verdict())};
   lines.push_back(fmt::format("{} training and {} test images, {} classes", train, test, classes));
-  const auto& published = source_of(name);
-  if (train != published.train_images || test != published.test_images) {
-    lines.back() += fmt::format(" (published: {} and {})", published.train_images, published.test_images);
+  const auto& published = dataset(name);
+  if (train != published.train.images || test != published.test.images) {
+    lines.back() += fmt::format(" (published: {} and {})", published.train.images, published.test.images);
   }
   if (headers > 0) lines.push_back(fmt::format("{} JPEG headers read", headers));
   if (decoded > 0) lines.push_back(fmt::format("{} images decoded", decoded));
   return lines;
 }
 
-fs::path data_folder(const std::string& name, const fs::path& path) {
-  const fs::path folder = path.empty() ? fs::path(dataset_info(name).default_path) : path;
-  const auto& inner = source_of(name).folder;
-  std::error_code error;
-  return !inner.empty() && fs::is_directory(folder / inner, error) ? folder / inner : folder;
-}
-
 VerifyReport verify(const std::string& name, const fs::path& path, const VerifyOptions& options) {
-  const auto& source = source_of(name);
+  const auto& entry = dataset(name);
   VerifyReport report;
   report.name = name;
-  report.path = data_folder(name, path);
-  report.provenance = check_digests(source, report.path, report);
+  report.path = data_folder(entry, path);
+  report.provenance = check_digests(entry, report.path, report);
   stop_if_cancelled(options);
   const auto pair = open_dataset(name, path.empty() ? path : report.path);
   report.classes = pair.train->classes();
@@ -148,8 +114,8 @@ VerifyReport verify(const std::string& name, const fs::path& path, const VerifyO
   report.test = pair.test->size();
   if (options.decode) {
     report.decoded = decode_all(pair, options);
-  } else if (options.headers) {
-    report.headers = read_headers(picture_files(name, report.path), options);
+  } else if (options.headers && entry.pictures != nullptr) {
+    report.headers = read_headers(entry.pictures(entry, report.path), options);
   }
   return report;
 }

@@ -40,9 +40,6 @@ struct VerifyOptions {
   const std::atomic<bool>* cancel = nullptr;
 };
 
-/// The folder of a data set: `path`, or the one inside it that the archive unpacks to; by default the registry's.
-std::filesystem::path data_folder(const std::string& name, const std::filesystem::path& path);
-
 /// Checks digests against the manifest and the published ones where they are known, and the form of everything by
 /// opening both parts. Damage is a UserError that names the file; a well-formed copy of unknown origin is none.
 VerifyReport verify(

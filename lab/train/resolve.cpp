@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/machine.h"
 #include "base/names.h"
-#include "data/registry.h"
+#include "data/datasets.h"
 #include "models/models.h"
 #include "train/device.h"
 #include "train/schedule.h"
@@ -22,14 +22,14 @@ std::string absolute(const std::string& path) {
 }  // namespace
 
 Settings resolve(Settings s) {
-  const auto& data = dataset_info(s.dataset);
+  const auto& data = dataset(s.dataset);
   find_named(model_infos(), "model", s.model);
   norm_from_name(s.norm);
   s.optimizer = resolve_optimizer(s.opt, s.optimizer);
   check_device(s.device);
-  if (s.form == "auto") s.form = data.large_images ? "imagenet" : "cifar";
+  if (s.form == "auto") s.form = data.large_images() ? "imagenet" : "cifar";
   if (s.data_path.empty()) s.data_path = data.default_path;
-  if (!s.workers) s.workers = std::min(data.default_workers, core_count());
+  if (!s.workers) s.workers = std::min(data.default_workers(), core_count());
   if (s.threads == 0) s.threads = core_count();
   s.data_path = absolute(s.data_path);
   s.init = absolute(s.init);

@@ -2,8 +2,8 @@
 
 #include <memory>
 
+#include "data/datasets.h"
 #include "data/loader.h"
-#include "data/registry.h"
 #include "models/image_model.h"
 #include "optimizers/training_optimizer.h"
 #include "settings/settings.h"

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "data/byte_images.h"
-#include "data/registry.h"
+#include "data/datasets.h"
 #include "support/checks.h"
 #include "support/sample_data.h"
 
@@ -164,28 +164,6 @@ TEST(Cifar, NamesTheFileAndTheRemedy) {
   EXPECT_TRUE(contains(text, "data_batch_3.bin: its 30729 bytes are no multiple")) << text;
   EXPECT_TRUE(contains(text, "; run 'sgdph data fetch cifar10 --data-path " + folder.path().string() + "'")) << text;
   EXPECT_TRUE(contains(error_of([&] { open_dataset("cifar100", folder.path()); }), "train.bin is missing; run 'sgdph"));
-}
-
-TEST(Registry, WithoutAugmentationTheTrainingPartIsPlain) {
-  const TempFolder folder;
-  write_cifar10(folder.path(), 50, 20, 1);
-  const auto augmented = open_dataset("cifar10", folder.path()).train;
-  const auto plain = open_dataset("cifar10", folder.path(), false).train;
-  Random random(1);
-  EXPECT_EQ(read(*plain, 7, &random), read(*augmented, 7, nullptr));
-  EXPECT_NE(read(*augmented, 7, &random), read(*augmented, 7, nullptr));
-}
-
-TEST(Registry, SuggestsTheNearestNameAndTheRemedy) {
-  EXPECT_TRUE(
-      contains(error_of([] { dataset_info("cifar1O"); }), "unknown data set 'cifar1O' (did you mean 'cifar10'?)"));
-  EXPECT_EQ(
-      error_of([] { open_dataset("cifar100", "/nowhere/c"); }),
-      "cifar100: the data folder /nowhere/c does not exist; run 'sgdph data fetch cifar100 --data-path /nowhere/c'");
-  EXPECT_TRUE(contains(
-      error_of([] { open_test_set("imagenet", "/nowhere"); }), "does not exist; see 'sgdph data fetch imagenet'"));
-  EXPECT_EQ(dataset_infos().size(), 5U);
-  EXPECT_TRUE(dataset_info("imagenet").large_images);
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "data/datasets.h"
 #include "data/jpeg.h"
 #include "data/mini_imagenet.h"
-#include "data/registry.h"
 #include "support/checks.h"
 #include "support/paths.h"
 #include "support/sample_data.h"

@@ -7,8 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "data/cifar.h"
-#include "data/image_folder.h"
+#include "data/datasets.h"
 #include "data/loader.h"
 #include "support/checks.h"
 #include "support/sample_data.h"
@@ -92,7 +91,7 @@ TEST(Loader, GivesTheSameBatchesForAnyNumberOfWorkers) {
 TEST(Loader, GivesTheSameBatchesOfCifarForAnyNumberOfWorkers) {
   const TempFolder folder;
   write_cifar10(folder.path(), 300, 10, 1);
-  const auto data = open_cifar(folder.path(), CifarFormat::kCifar10, true);
+  const auto data = open_dataset("cifar10", folder.path()).train;
   const auto alone = epoch_of(*data, options(32, 0), 1);
   expect_equal(alone, epoch_of(*data, options(32, 1), 1));
   expect_equal(alone, epoch_of(*data, options(32, 4), 1));
@@ -252,7 +251,7 @@ TEST(Loader, NamesADamagedFileOrSkipsIt) {
   write_image_folder(folder.path(), 2, 3);
   const auto file = folder / "train/class_001/image_1.JPEG";
   std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
-  const auto data = open_image_folder(folder.path(), true);
+  const auto data = open_dataset("imagenet", folder.path()).train;
   auto skipping = options(2, 2);
   const auto text = error_of([&] { epoch_of(*data, skipping, 0); });
   EXPECT_EQ(text.rfind(file.string() + ": damaged JPEG (", 0), 0U) << text;

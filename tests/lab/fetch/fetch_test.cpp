@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "base/lock.h"
+#include "data/datasets.h"
 #include "fetch/manifest.h"
-#include "fetch/sources.h"
 #include "fetch/verify.h"
 #include "lab/fetch/served_cifar100.h"
 #include "support/paths.h"
@@ -206,7 +206,7 @@ TEST(Fetch, SaysHowToGetWhatNeedsARegistration) {
   options.url = "https://host/x.tar";
   EXPECT_TRUE(contains(error_of([&] { fetch("imagenet", options); }), "not downloaded by us"));
   EXPECT_TRUE(contains(error_of([&] { fetch("cifar1000", options); }), "did you mean 'cifar100'?"));
-  EXPECT_TRUE(contains(source_of("fashion-mnist").instructions, "apt-get install dataset-fashion-mnist"));
+  EXPECT_TRUE(contains(instructions(dataset("fashion-mnist")), "apt-get install dataset-fashion-mnist"));
 }
 
 TEST(Fetch, TakesTheWholeOfCifar100FromALocalCopy) {
