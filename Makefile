@@ -5,6 +5,10 @@
 BUILD := cmake --build --preset
 PREFIX ?= /usr/local
 RUNS ?= 20000
+COMMA := ,
+# Every unit of a preset, with these checks beside those of .clang-tidy.
+TIDY = sed -n 's/^  "file": "\(.*\)",*$$/\1/p' build/$(1)/compile_commands.json \
+  | xargs -P 2 -n 1 clang-tidy --quiet --extra-arg=-std=c++17 --checks=$(2) -p build/$(1)
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -73,12 +77,13 @@ format:  ## format the sources in place
 	@scripts/install-deps.sh lint
 	@git ls-files '*.h' '*.cpp' | xargs clang-format -i
 
-lint:  ## check the format, and run clang-tidy
+lint:  ## check the format, run clang-tidy on the joined sources, and read each source by itself
 	@scripts/install-deps.sh lint test
 	@git ls-files '*.h' '*.cpp' | xargs clang-format --dry-run --Werror
 	@cmake --preset release -Wno-dev >/dev/null
-	@sed -n 's/^  "file": "\(.*\)",*$$/\1/p' build/release/compile_commands.json \
-	  | xargs -P 2 -n 1 clang-tidy --quiet --extra-arg=-std=c++17 --checks=-bugprone-suspicious-include -p build/release
+	@$(call TIDY,release,-bugprone-suspicious-include)
+	@cmake --preset apart -Wno-dev >/dev/null
+	@$(call TIDY,apart,'-*$(COMMA)bugprone-suspicious-include')
 
 install:  ## install library and command to PREFIX (default /usr/local)
 	@scripts/install-deps.sh lab
