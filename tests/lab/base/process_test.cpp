@@ -20,6 +20,15 @@ TEST(AProcess, HandsOnItsRecordsAndNothingElse) {
   EXPECT_EQ(records, (std::vector<nlohmann::json>{{{"a", 1}}, {{"b", {2}}}}));
 }
 
+TEST(AProcess, GivesWholeLinesErrorsAndExitCode) {
+  std::vector<nlohmann::json> records;
+  const auto end = run(R"(echo '{"a": 1}'; printf '{"a": 2}\n{"a": 3}'; echo oops >&2; exit 7)", &records);
+  EXPECT_EQ(records, (std::vector<nlohmann::json>{{{"a", 1}}, {{"a", 2}}})) << "the last line has no end";
+  EXPECT_EQ(end.errors, "oops\n");
+  EXPECT_EQ(end.exit_code, 7);
+  EXPECT_EQ(run("kill -9 $$").exit_code, 137);
+}
+
 TEST(AProcess, SaysWhyItFailed) {
   EXPECT_EQ(run("echo first >&2; echo 'sgdph: no such model' >&2; exit 2").reason(), "no such model");
   EXPECT_EQ(run("exit 3").reason(), "ended with exit code 3");

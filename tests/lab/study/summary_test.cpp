@@ -1,6 +1,5 @@
 #include "study/summary.h"
 #include "base/error.h"
-#include "base/process.h"
 #include "records/run_log.h"
 #include "support/checks.h"
 
@@ -66,17 +65,6 @@ TEST(Summary, ARecordOfAnotherKindIsNamed) {
   const TempFolder folder;
   RunLog(folder.path() / "log.jsonl").start({{{"kind", "other"}}});
   EXPECT_NE(error_of([&] { read_run_record(folder.path()); }).find("log.jsonl"), std::string::npos);
-}
-
-TEST(Process, GivesLinesErrorsAndExitCode) {
-  std::vector<std::string> lines;
-  const auto end = run_process(
-      {"/bin/sh", "-c", "echo one; printf 'two\\nthree'; echo oops >&2; exit 7"},
-      [&](const std::string& line) { lines.push_back(line); });
-  EXPECT_EQ(lines, (std::vector<std::string>{"one", "two"}));
-  EXPECT_EQ(end.errors, "oops\n");
-  EXPECT_EQ(end.exit_code, 7);
-  EXPECT_EQ(run_process({"/bin/sh", "-c", "kill -9 $$"}, [](const auto&) {}).exit_code, 137);
 }
 
 }  // namespace
