@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/datasets.h"
 #include "evaluate_path.h"
 #include "models/state_dict.h"
 #include "saved_model.h"

@@ -5,6 +5,7 @@
 #include "inspect/inspect.h"
 #include "saved_model.h"
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <memory>

@@ -71,7 +71,6 @@ std::string ApolloOptions::effective_weight_decay_type() const {
 }
 
 void ApolloOptions::fill_unset() {
-  init_lr_ = init_lr().value_or(lr() / 1000);
   weight_decay_type_ = effective_weight_decay_type();
 }
 

@@ -8,6 +8,7 @@
 #include "base/progress.h"
 #include "base/text.h"
 #include "inspect/verdict.h"
+#include "tables/statistics.h"
 #include "train/libtorch_version.h"
 
 #include <ATen/Functions.h>

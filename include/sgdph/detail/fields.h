@@ -118,7 +118,7 @@ class CheckedOptions : public Fields {
  public:
   /// Throws with option, value and bound if one is out of range; `where` says whose options these are.
   void check(const std::string& where) const;
-  /// Gives every unset option the value that stands for it.
+  /// Gives unset options the value that stands for them, where that does not hang on a number that may change (lr).
   virtual void fill_unset() {}
 
  protected:
