@@ -88,10 +88,10 @@ std::string remedy(const DatasetEntry& entry, const fs::path& path) {
 
 fs::path data_folder(const DatasetEntry& entry, const fs::path& path) {
   const fs::path default_path = entry.default_path;
-  const auto folder = path.empty() ? default_path : path;
+  auto folder = path.empty() ? default_path : path;
   if (!entry.origin.archive) return folder;
   std::error_code error;
-  const auto inner = folder / default_path.filename();
+  auto inner = folder / default_path.filename();
   return fs::is_directory(inner, error) ? inner : folder;
 }
 
