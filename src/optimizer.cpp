@@ -1,10 +1,12 @@
 #include <sgdph/optimizer.h>
 
 #include <sgdph/detail/fields.h>
+#include <sgdph/detail/finite.h>
 
 #include "detail/option_fields.h"
 #include "detail/state_key.h"
 
+#include <c10/core/InferenceMode.h>
 #include <torch/serialize/archive.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -120,6 +122,9 @@ OptimizerBase::OptimizerBase(
     : Optimizer(std::move(groups), std::move(defaults)), name_(name) {}
 
 at::Tensor OptimizerBase::step(LossClosure closure) {
+  TORCH_CHECK(
+      !c10::InferenceMode::is_enabled(), name_,
+      ": a step in InferenceMode would make state that autograd refuses later; leave the mode, or use NoGradGuard");
   at::Tensor loss;
   if (closure) {
     at::AutoGradMode enable_grad(true);
@@ -127,12 +132,53 @@ at::Tensor OptimizerBase::step(LossClosure closure) {
   }
   torch::NoGradGuard no_grad;
   check();
+  const auto non_finite = detail::count_non_finite(checked_gradients());
   const auto steps = summary_.step;
-  summary_ = {};
-  summary_.step = steps + 1;
-  summary_.applied = true;
-  update();
+  const auto begin = [&](bool applied) {
+    summary_ = {};
+    summary_.applied = applied;
+    summary_.step = steps + (applied ? 1 : 0);
+    summary_.non_finite = non_finite;
+  };
+  begin(non_finite == 0);
+  if (!summary_.applied) {
+    skip_update();
+    return loss;
+  }
+  try {
+    update();
+  } catch (...) {
+    begin(false);
+    throw;
+  }
   return loss;
+}
+
+std::vector<at::Tensor> OptimizerBase::checked_gradients() const {
+  std::vector<at::Tensor> gradients;
+  for (size_t i = 0; i < param_groups_.size(); ++i) {
+    const auto& parameters = param_groups_[i].params();
+    for (size_t j = 0; j < parameters.size(); ++j) {
+      if (!moves(parameters[j])) continue;
+      const auto& parameter = parameters[j];
+      const auto& gradient = parameter.grad();
+      const auto where = [&] { return group_name(name_, i) + ", parameter " + std::to_string(j); };
+      TORCH_CHECK(
+          gradient.layout() == at::kStrided, where(), ": sparse gradients are not supported, this one is ",
+          gradient.layout(), "; construct the embedding with sparse(false)");
+      TORCH_CHECK(
+          gradient.sizes() == parameter.sizes(), where(), ": its gradient has shape ", gradient.sizes(),
+          ", the parameter ", parameter.sizes(), "; clear the gradient when the parameter changes");
+      TORCH_CHECK(
+          gradient.device() == parameter.device(), where(), ": its gradient is on ", gradient.device(),
+          ", the parameter on ", parameter.device(), "; clear the gradient when the parameter moves");
+      TORCH_CHECK(
+          c10::canCast(gradient.scalar_type(), parameter.scalar_type()), where(), ": its gradient has type ",
+          gradient.scalar_type(), ", the parameter ", parameter.scalar_type());
+      gradients.push_back(gradient);
+    }
+  }
+  return gradients;
 }
 
 void OptimizerBase::add_param_group(const OptimizerParamGroup& group) {

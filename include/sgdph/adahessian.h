@@ -42,6 +42,7 @@ class AdaHessian : public OptimizerOf<AdaHessian, AdaHessianOptions, AdaHessianP
 
  protected:
   void update() override;
+  void skip_update() override { forget_curvature(); }
   void groups_changed() override;
   Request curvature_request() override;
   void measure(

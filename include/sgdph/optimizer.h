@@ -14,7 +14,9 @@ namespace sgdph {
 /// before it changes anything.
 class OptimizerBase : public torch::optim::Optimizer {
  public:
-  /// As LibTorch's: the closure clears the gradients, computes the loss, runs backward and returns the loss.
+  /// As LibTorch's: the closure clears the gradients, computes the loss, runs backward and returns the loss. A gradient
+  /// that is not finite leaves parameters and state as they were, and `last_step()` says so; one that does not fit its
+  /// parameter is an error before anything has changed.
   at::Tensor step(LossClosure closure = nullptr) final;
 
   /// Validates the group against the optimizer before it is added.
@@ -33,8 +35,11 @@ class OptimizerBase : public torch::optim::Optimizer {
       const char* name, std::vector<torch::optim::OptimizerParamGroup> groups,
       std::unique_ptr<torch::optim::OptimizerOptions> defaults);
 
-  /// One update of the parameters, called without gradient recording and after `check`.
+  /// One update of the parameters, called without gradient recording and after `check`; all gradients are finite and
+  /// fit their parameters.
   virtual void update() = 0;
+  /// Called in place of `update` when a gradient is not finite: what was gathered for this step is to be forgotten.
+  virtual void skip_update() {}
   virtual std::unique_ptr<torch::optim::OptimizerParamState> make_state() const = 0;
 
   /// What belongs to no single parameter: a copy to save or to load into, and the return of a loaded one.
@@ -87,6 +92,8 @@ class OptimizerBase : public torch::optim::Optimizer {
   /// Calls `groups_changed` if parameters have been added or exchanged since the last time.
   void notice_changes();
   void check_groups(const std::vector<torch::optim::OptimizerParamGroup>& groups) const;
+  /// Of the parameters that move; refuses those an update could not take.
+  std::vector<at::Tensor> checked_gradients() const;
 
   std::string name_;
   std::vector<const at::TensorImpl*> known_parameters_;  ///< at the last check, to notice additions

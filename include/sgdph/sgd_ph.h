@@ -68,6 +68,7 @@ class SGDPH : public CurvatureOptimizer {
 
  protected:
   void update() override;
+  void skip_update() override;
   std::unique_ptr<torch::optim::OptimizerParamState> make_state() const override;
   std::unique_ptr<detail::Fields> progress() const override;
   void set_progress(detail::Fields& progress) override;

@@ -17,10 +17,11 @@ struct StepSummary {
   };
 
   int64_t step = 0;      ///< steps applied so far; an optimizer that archives no count has those since construction
-  bool applied = false;  ///< false: a non-finite gradient or curvature was met and nothing was changed
+  bool applied = false;  ///< false: a non-finite gradient was met, and parameters and state are as they were
   std::vector<RefreshedBlock> blocks_refreshed;
-  int64_t products = 0;    ///< Hessian-vector products, those of the shift guard included
-  int64_t non_finite = 0;  ///< non-finite values met in gradients and curvature
+  int64_t products = 0;            ///< Hessian-vector products, those of the shift guard included
+  int64_t non_finite = 0;          ///< non-finite values met in gradients and curvature
+  int64_t rejected_estimates = 0;  ///< curvature estimates that were dropped because they were not finite
 };
 
 }  // namespace sgdph

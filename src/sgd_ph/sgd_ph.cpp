@@ -242,16 +242,17 @@ bool SGDPH::prepare_step(std::vector<at::Tensor>& curvatures) {
   return true;
 }
 
+void SGDPH::skip_update() {
+  summary_.step = schedule_->counts().step;
+  summary_.products = pending_->products();
+  pending_->forget();
+}
+
 void SGDPH::update() {
-  summary_ = {};
   summary_.step = schedule_->counts().step;
   summary_.products = pending_->products();
   const auto& slots = blocks_->slots();
-  std::vector<at::Tensor> gradients;
-  for (const auto& slot : slots) {
-    if (moves(slot.parameter)) gradients.push_back(slot.parameter.grad());
-  }
-  summary_.non_finite = detail::count_non_finite(gradients) + pending_->non_finite();
+  summary_.non_finite = pending_->non_finite();
   std::vector<at::Tensor> curvatures;
   summary_.applied = summary_.non_finite == 0 && prepare_step(curvatures);
   pending_->forget();
