@@ -27,16 +27,16 @@ using namespace sgdph::lab;
 struct Samples {
   Samples() {
     sgdph::test::write_cifar10(folder / "cifar10", 10000, 10, 1);
-    cifar = open_dataset("cifar10", folder / "cifar10").train;
+    cifar = data::open_dataset("cifar10", folder / "cifar10").train;
     // About as many bytes per picture as Mini-ImageNet's 84 x 84 files and ImageNet's have.
-    mini = jpegs("mini", 84, 84, 85, 512, JpegImages::TestView::kWhole);
-    imagenet = jpegs("imagenet", 500, 375, 95, 128, JpegImages::TestView::kCentre);
+    mini = jpegs("mini", 84, 84, 85, 512, data::JpegImages::TestView::kWhole);
+    imagenet = jpegs("imagenet", 500, 375, 95, 128, data::JpegImages::TestView::kCentre);
   }
-  std::unique_ptr<Dataset> jpegs(
-      const std::string& name, int width, int height, int quality, int count, JpegImages::TestView view) const {
+  std::unique_ptr<data::Dataset> jpegs(
+      const std::string& name, int width, int height, int quality, int count, data::JpegImages::TestView view) const {
     const auto place = folder / name;
     fs::create_directories(place);
-    ImageFiles files;
+    data::ImageFiles files;
     const auto number = files.add_folder(place);
     for (int i = 0; i < count; ++i) {
       const auto file = std::to_string(i) + ".jpg";
@@ -44,11 +44,11 @@ struct Samples {
           place / file, sgdph::test::sample_jpeg(width, height, i % 100, static_cast<uint64_t>(i), quality));
       files.add(number, file, i % 100);
     }
-    return std::make_unique<JpegImages>(std::move(files), 100, view);
+    return std::make_unique<data::JpegImages>(std::move(files), 100, view);
   }
 
   sgdph::test::TempFolder folder;
-  std::unique_ptr<Dataset> cifar, mini, imagenet;
+  std::unique_ptr<data::Dataset> cifar, mini, imagenet;
 };
 
 double processor_seconds() {
@@ -62,23 +62,23 @@ void report(benchmark::State& state, int64_t images, double seconds) {
   state.counters["per_worker"] = static_cast<double>(images) / seconds;
 }
 
-void read_straight(benchmark::State& state, const Dataset& data, bool augment) {
+void read_straight(benchmark::State& state, const data::Dataset& data, bool augment) {
   std::vector<float> image(static_cast<size_t>(data.shape().values()));
   int64_t images = 0;
   const auto begin = processor_seconds();
   for (auto _ : state) {
-    Random random(1, 0, static_cast<uint64_t>(images));
+    data::Random random(1, 0, static_cast<uint64_t>(images));
     benchmark::DoNotOptimize(data.read(images % data.size(), augment ? &random : nullptr, image.data()));
     ++images;
   }
   report(state, images, processor_seconds() - begin);
 }
 
-void load_epoch(benchmark::State& state, const Dataset& data, int64_t workers, int64_t batch_size) {
-  LoaderOptions options;
+void load_epoch(benchmark::State& state, const data::Dataset& data, int64_t workers, int64_t batch_size) {
+  data::LoaderOptions options;
   options.batch_size = batch_size;
   options.workers = workers;
-  Loader loader(data, options);
+  data::Loader loader(data, options);
   int64_t images = 0;
   int64_t epoch = 0;
   const auto begin = processor_seconds();
@@ -89,7 +89,7 @@ void load_epoch(benchmark::State& state, const Dataset& data, int64_t workers, i
   report(state, images, processor_seconds() - begin);
 }
 
-void register_pipeline(const std::string& name, const Dataset& data, int64_t batch_size) {
+void register_pipeline(const std::string& name, const data::Dataset& data, int64_t batch_size) {
   benchmark::RegisterBenchmark(
       (name + "/read_train").c_str(), [&data](auto& state) { read_straight(state, data, true); });
   benchmark::RegisterBenchmark(

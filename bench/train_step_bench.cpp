@@ -35,7 +35,7 @@ struct Scale {
 };
 
 double lab_seconds(const fs::path& folder, const Scale& scale) {
-  Settings settings;
+  settings::Settings settings;
   settings.dataset = "cifar10";
   settings.data_path = (folder / "data").string();
   settings.model = "resnet18";
@@ -45,11 +45,11 @@ double lab_seconds(const fs::path& folder, const Scale& scale) {
   settings.epochs = 2;  // the first one warms up: the other sides keep their network from round to round
   settings.test_limit = 1;
   Progress progress(ProgressStyle::Quiet);
-  auto parts = prepare_run(settings);
+  auto parts = train::prepare_run(settings);
   const auto run = folder / "run";
   fs::remove_all(run);
   const auto resolved = parts.settings;
-  Trainer trainer(std::move(parts), RunFolder::create(run, resolved), progress);
+  train::Trainer trainer(std::move(parts), train::RunFolder::create(run, resolved), progress);
   trainer.run();
   const auto seconds = trainer.log().records().at(2).at("cost").at("train_seconds").get<double>();
   return seconds / static_cast<double>(scale.steps);
@@ -60,10 +60,10 @@ class Bare {
  public:
   explicit Bare(const Scale& scale) : scale_(scale), images_(torch::randn({8 * scale.batch, 3, 32, 32})) {
     labels_ = torch::randint(10, {8 * scale.batch}, torch::kLong);
-    ModelOptions options;
+    models::ModelOptions options;
     options.name = "resnet18";
-    options.kernels = Kernels::Stock;
-    model_ = make_model(options);
+    options.kernels = models::Kernels::Stock;
+    model_ = models::make_model(options);
     sgd_ = std::make_unique<torch::optim::SGD>(
         model_->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(5e-4));
   }
@@ -85,7 +85,7 @@ class Bare {
   Scale scale_;
   at::Tensor images_;
   at::Tensor labels_;
-  std::shared_ptr<ImageModel> model_;
+  std::shared_ptr<models::ImageModel> model_;
   std::unique_ptr<torch::optim::SGD> sgd_;
 };
 

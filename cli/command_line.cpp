@@ -29,7 +29,8 @@ CommandLine make_command_line() {
   line.app = std::make_shared<CLI::App>(
       "sgdph: train, compare and measure with SGD with Partial Hessian and its rivals", "sgdph");
   auto& app = *line.app;
-  app.set_version_flag("--version", "sgdph " + lab::sgdph_version() + " (LibTorch " + lab::libtorch_version() + ")");
+  app.set_version_flag(
+      "--version", "sgdph " + lab::sgdph_version() + " (LibTorch " + lab::train::libtorch_version() + ")");
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   for (const auto& command : commands()) {

@@ -25,15 +25,15 @@ struct CompareCommand {
 };
 
 std::vector<std::string> chosen_optimizers(const std::string& text) {
-  if (text == "all") return lab::optimizer_names();
+  if (text == "all") return lab::optimizers::optimizer_names();
   auto chosen = lab::words_of_list(text);
-  for (const auto& name : chosen) lab::optimizer_entry(name);
+  for (const auto& name : chosen) lab::optimizers::optimizer_entry(name);
   lab::check_distinct("--opts", chosen);
   return chosen;
 }
 
 int run(const CompareCommand& command) {
-  lab::CompareOptions options;
+  lab::study::CompareOptions options;
   options.sources = command.settings.sources();
   for (const auto* key : {"opt", "seed"}) {
     if (options.sources.options.count(key) != 0) lab::fail("--{}: compare takes --{}s", key, key);
@@ -43,13 +43,14 @@ int run(const CompareCommand& command) {
   // Names are checked with the first optimizer, before a folder is named after them.
   auto sources = options.sources;
   sources.options["opt"] = {options.optimizers.front(), "--opts"};
-  const auto settings = lab::combine(sources);
+  const auto settings = lab::settings::combine(sources);
   options.output_dir = command.output_dir.empty() ? fmt::format("runs/compare-{}-{}", settings.dataset, settings.model)
                                                   : command.output_dir;
-  const auto result = lab::run_comparison(options);
-  const auto plan = lab::plan_comparison(options);
+  const auto result = lab::study::run_comparison(options);
+  const auto plan = lab::study::plan_comparison(options);
   fmt::print(
-      "{}", lab::present(lab::summarise({plan.begin(), plan.end()})).as(lab::table_formats().at(command.format)));
+      "{}", lab::study::present(lab::study::summarise({plan.begin(), plan.end()}))
+                .as(lab::tables::table_formats().at(command.format)));
   if (command.format == "text") {
     fmt::print("* best mean of the last epoch; also in {}/summary.md, .csv, .json\n", options.output_dir.string());
   }
@@ -75,7 +76,7 @@ Action setup_compare(CLI::App& app) {
       ->type_name("DIR")
       ->group(group);
   app.add_option("--format", command->format, "how to print the table; all four are written to the folder")
-      ->check(CLI::IsMember(lab::table_formats()).description(""))
+      ->check(CLI::IsMember(lab::tables::table_formats()).description(""))
       ->default_str("text")
       ->type_name("{text,markdown,csv,json}")
       ->group(group);

@@ -52,31 +52,31 @@ std::vector<int64_t> batch_sizes_of(const std::string& text) {
   return sizes;
 }
 
-lab::CostOptions cost_options(const CostCommand& command) {
-  lab::CostOptions options;
-  options.engines = lab::engines_from_text(command.engines);
+lab::cost::CostOptions cost_options(const CostCommand& command) {
+  lab::cost::CostOptions options;
+  options.engines = lab::cost::engines_from_text(command.engines);
   options.models = lab::words_of_list(command.models);
   lab::check_distinct("--model", options.models);
   options.batch_sizes = batch_sizes_of(command.batch_sizes);
-  if (command.sweep && command.models_given->count() == 0) options.models = lab::sweep_models();
-  if (command.sweep && command.batch_sizes_given->count() == 0) options.batch_sizes = lab::sweep_batch_sizes();
+  if (command.sweep && command.models_given->count() == 0) options.models = lab::cost::sweep_models();
+  if (command.sweep && command.batch_sizes_given->count() == 0) options.batch_sizes = lab::cost::sweep_batch_sizes();
   options.form = command.form;
   options.limit = {command.rounds, command.seconds, command.positions};
   options.memory = command.memory;
   options.threads = command.threads == 0 ? lab::core_count() : command.threads;
   options.seed = command.seed;
-  lab::check_cost_options(options);
+  lab::cost::check_cost_options(options);
   return options;
 }
 
 int run(const CostCommand& command) {
-  if (!command.task.empty()) return lab::run_task(command.task);
+  if (!command.task.empty()) return lab::cost::run_task(command.task);
   const auto options = cost_options(command);
   if (!command.output_dir.empty()) lab::make_writable_folder(command.output_dir);
-  const auto [report, stopped] = lab::measure_cost(options);
+  const auto [report, stopped] = lab::cost::measure_cost(options);
   if (!report.rows.empty()) {
-    if (!command.output_dir.empty()) lab::write_cost_report(report, command.output_dir, command.positions);
-    fmt::print("{}", lab::present(report, command.positions).as(lab::table_formats().at(command.format)));
+    if (!command.output_dir.empty()) lab::cost::write_cost_report(report, command.output_dir, command.positions);
+    fmt::print("{}", lab::cost::present(report, command.positions).as(lab::tables::table_formats().at(command.format)));
   }
   if (stopped) fmt::print(stderr, "sgdph: stopped; the figures are those measured until then\n");
   return stopped ? lab::kInterrupted : 0;
@@ -102,7 +102,7 @@ Action setup_cost(CLI::App& app) {
          "--engines", c.engines,
          fmt::format(
              "ways to do a step, with commas between, or all, or default (what a minute allows); there are {}",
-             fmt::join(lab::engine_names(), ", ")))
+             fmt::join(lab::cost::engine_names(), ", ")))
       ->default_str(c.engines)
       ->type_name("NAME,...");
   app.add_flag(
@@ -127,7 +127,7 @@ Action setup_cost(CLI::App& app) {
   app.add_option("--output-dir", c.output_dir, "write cost.json, .md, .csv and .svg there; by default nothing")
       ->type_name("DIR");
   app.add_option("--format", c.format, "how to print the table")
-      ->check(CLI::IsMember(lab::table_formats()).description(""))
+      ->check(CLI::IsMember(lab::tables::table_formats()).description(""))
       ->default_str("text")
       ->type_name("{text,markdown,csv,json}");
   app.add_option("--task", c.task, "a measurement of the program itself")->group("");

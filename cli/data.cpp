@@ -39,19 +39,19 @@ double fraction(int64_t part, int64_t whole) {
 }
 
 int list() {
-  lab::Table table{{"NAME", "PRESENT", "LOOKED FOR IN", "WHAT"}, {}};
-  for (const auto& entry : lab::datasets()) {
+  lab::tables::Table table{{"NAME", "PRESENT", "LOOKED FOR IN", "WHAT"}, {}};
+  for (const auto& entry : lab::data::datasets()) {
     std::error_code error;
-    const bool present = std::filesystem::is_directory(lab::data_folder(entry, ""), error);
-    table.rows.push_back({entry.name, present ? "yes" : "no", entry.default_path, lab::description(entry)});
+    const bool present = std::filesystem::is_directory(lab::data::data_folder(entry, ""), error);
+    table.rows.push_back({entry.name, present ? "yes" : "no", entry.default_path, lab::data::description(entry)});
   }
-  fmt::print("{}", lab::text_list(table));
+  fmt::print("{}", lab::tables::text_list(table));
   return 0;
 }
 
 int fetch(const Options& chosen) {
   lab::Progress progress;
-  lab::FetchOptions options;
+  lab::fetch::FetchOptions options;
   options.root = chosen.path;
   options.url = chosen.url;
   options.checksum = chosen.checksum;
@@ -59,23 +59,24 @@ int fetch(const Options& chosen) {
   options.quiet = chosen.quiet;
   options.say = [&](const std::string& line) { progress.line(line); };
   options.download.notice = options.say;
-  lab::TransferText transfer;
+  lab::fetch::TransferText transfer;
   options.download.progress = [&](int64_t bytes, int64_t total) {
     progress.at(total > 0 ? fraction(bytes, total) : -1, transfer.at(bytes, total, lab::seconds_now()));
   };
   options.download.cancel = &lab::interrupt_flag();
-  return lab::fetch(chosen.name, options).outcome == lab::FetchOutcome::Instructions ? kNothingFetched : 0;
+  return lab::fetch::fetch(chosen.name, options).outcome == lab::fetch::FetchOutcome::Instructions ? kNothingFetched
+                                                                                                   : 0;
 }
 
 int verify(const Options& chosen) {
   lab::Progress progress;
-  lab::VerifyOptions options;
+  lab::fetch::VerifyOptions options;
   options.decode = chosen.decode;
   options.progress = [&](int64_t images, int64_t total) {
     progress.at(fraction(images, total), fmt::format("{} of {} images", images, total));
   };
   options.cancel = &lab::interrupt_flag();
-  const auto report = lab::verify(chosen.name, chosen.path, options);
+  const auto report = lab::fetch::verify(chosen.name, chosen.path, options);
   for (const auto& line : report.lines()) progress.line(line);
   return 0;
 }
@@ -85,7 +86,7 @@ int interruptible(Function function) {
   const lab::InterruptGuard guard;
   try {
     return function();
-  } catch (const lab::Interrupted& e) {
+  } catch (const lab::fetch::Interrupted& e) {
     fmt::print(stderr, "sgdph: {}\n", e.what());
     return lab::kInterrupted;
   }
@@ -96,7 +97,7 @@ int interruptible(Function function) {
 Action setup_data(CLI::App& app) {
   auto chosen = std::make_shared<Options>();
   app.require_subcommand(1);
-  const auto all = lab::names_of(lab::datasets());
+  const auto all = lab::names_of(lab::data::datasets());
   const auto names = fmt::format("One of {}", fmt::join(all, ", "));
   const auto type = fmt::format("{{{}}}", fmt::join(all, ","));
 
@@ -105,7 +106,7 @@ Action setup_data(CLI::App& app) {
   auto* fetch_command =
       app.add_subcommand("fetch", "Download a data set, or say how to get it (then the exit code is 1)");
   fetch_command->add_option("name", chosen->name, names)->required()->type_name(type);
-  const auto holder = fmt::format("Folder to hold it ({})", lab::kDataRoot);
+  const auto holder = fmt::format("Folder to hold it ({})", lab::data::kDataRoot);
   fetch_command->add_option("--data-path", chosen->path, holder)->type_name("DIR");
   fetch_command->add_option("--url", chosen->url, "Another place of the archive: http, https or file");
   fetch_command->add_option("--checksum", chosen->checksum, "Of that archive: md5:..., sha256:... or any");

@@ -19,9 +19,9 @@ namespace sgdph::cli {
 namespace {
 
 /// Refuses options that mean nothing to an evaluation.
-void check_meant(const lab::Layer& given) {
-  lab::Settings scratch;
-  for (const auto& field : lab::fields_of_all_optimizers(scratch)) {
+void check_meant(const lab::settings::Layer& given) {
+  lab::settings::Settings scratch;
+  for (const auto& field : lab::settings::fields_of_all_optimizers(scratch)) {
     const auto found = given.find(field.key);
     if (found != given.end() && !evaluation_uses(field)) {
       lab::fail("{}: means nothing to an evaluation", found->second.where);
@@ -31,24 +31,24 @@ void check_meant(const lab::Layer& given) {
 
 }  // namespace
 
-bool evaluation_uses(const lab::Field& field) {
+bool evaluation_uses(const lab::settings::Field& field) {
   return field.evaluates;
 }
 
 int evaluate_path(const std::string& path, const SettingsOptions& given, const EvaluateOptions& options) {
   check_meant(given.given());
   const auto saved = open_saved_model(path, given);
-  const auto settings = lab::resolve(saved.settings);
+  const auto settings = lab::train::resolve(saved.settings);
   at::set_num_threads(static_cast<int>(settings.threads));
-  const auto data = lab::open_test_set(settings.dataset, settings.data_path);
-  const auto model = lab::build_model(settings, *data);
-  lab::load_state_dict(*model, saved.state_dict, saved.source);
+  const auto data = lab::data::open_test_set(settings.dataset, settings.data_path);
+  const auto model = lab::train::build_model(settings, *data);
+  lab::models::load_state_dict(*model, saved.state_dict, saved.source);
   const at::Device device(settings.device);
   model->to(device);
 
-  lab::Loader loader(*data, lab::test_loader_options(settings, *data));
-  const auto result = lab::evaluate(*model, loader, device);
-  if (!options.export_to.empty()) lab::write_file_atomically(options.export_to, {lab::save_state_dict(*model)});
+  lab::data::Loader loader(*data, lab::train::test_loader_options(settings, *data));
+  const auto result = lab::train::evaluate(*model, loader, device);
+  if (!options.export_to.empty()) lab::write_file_atomically(options.export_to, {lab::models::save_state_dict(*model)});
   if (options.json) {
     const nlohmann::json record{{"source", saved.source},
                                 {"dataset", settings.dataset},

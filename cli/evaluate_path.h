@@ -12,7 +12,7 @@ struct EvaluateOptions {
 };
 
 /// Whether a setting means something to an evaluation.
-bool evaluation_uses(const lab::Field& field);
+bool evaluation_uses(const lab::settings::Field& field);
 
 /// Evaluates a run's folder, a checkpoint or a state dict and prints the figures; the exit code. Options on the command
 /// line override the checkpoint's settings as far as they leave the network alone.

@@ -17,7 +17,7 @@ struct InspectCommand {
   std::string path;
   SettingsOptions settings;
   SettingsOptions estimates;
-  lab::InspectOptions options;
+  lab::inspect::InspectOptions options;
   std::string output_dir;
   std::string format = "text";
 };
@@ -25,21 +25,21 @@ struct InspectCommand {
 int run(const InspectCommand& command) {
   auto options = command.options;
   if (command.path.empty()) {
-    options.settings = lab::combine(command.settings.sources());
+    options.settings = lab::settings::combine(command.settings.sources());
   } else {
     auto saved = open_saved_model(command.path, command.settings);
     options.settings = std::move(saved.settings);
     options.weights = {std::move(saved.source), std::move(saved.state_dict)};
   }
-  lab::Settings own;  // the estimates are those of our optimizer, whichever trained the network
-  lab::apply_layer(own, command.estimates.given());
+  lab::settings::Settings own;  // the estimates are those of our optimizer, whichever trained the network
+  lab::settings::apply_layer(own, command.estimates.given());
   options.estimates = own.optimizer;
-  lab::Inspection inspection(std::move(options));
+  lab::inspect::Inspection inspection(std::move(options));
   if (!command.output_dir.empty()) lab::make_writable_folder(command.output_dir);
   const auto result = inspection.run();
   if (!result.report.rows.empty()) {
-    if (!command.output_dir.empty()) lab::write_inspect_report(result, command.output_dir);
-    fmt::print("{}", lab::present(result.report).as(lab::table_formats().at(command.format)));
+    if (!command.output_dir.empty()) lab::inspect::write_inspect_report(result, command.output_dir);
+    fmt::print("{}", lab::inspect::present(result.report).as(lab::tables::table_formats().at(command.format)));
   }
   if (result.interrupted) fmt::print(stderr, "sgdph: stopped; the figures are those measured until then\n");
   return result.interrupted ? lab::kInterrupted : 0;
@@ -81,13 +81,15 @@ Action setup_inspect(CLI::App& app) {
       ->type_name("DIR")
       ->group(group);
   app.add_option("--format", c.format, "how to print the tables")
-      ->check(CLI::IsMember(lab::table_formats()).description(""))
+      ->check(CLI::IsMember(lab::tables::table_formats()).description(""))
       ->default_str("text")
       ->type_name("{text,markdown,csv,json}")
       ->group(group);
-  using Part = lab::Field::Part;
-  c.settings.add_to(app, [](const lab::Field& field) { return field.inspects && field.part != Part::Optimizer; });
-  c.estimates.add_fields(app, [](const lab::Field& field) { return field.inspects && field.part == Part::Optimizer; });
+  using Part = lab::settings::Field::Part;
+  c.settings.add_to(
+      app, [](const lab::settings::Field& field) { return field.inspects && field.part != Part::Optimizer; });
+  c.estimates.add_fields(
+      app, [](const lab::settings::Field& field) { return field.inspects && field.part == Part::Optimizer; });
   return [command] { return run(*command); };
 }
 

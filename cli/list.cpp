@@ -18,9 +18,9 @@ Action setup_list(CLI::App& app) {
   }
   app.require_subcommand(1);
   return [chosen] {
-    lab::Table table;
+    lab::tables::Table table;
     for (const auto& [name, text] : (*chosen)->rows()) table.rows.push_back({name, text});
-    fmt::print("{}", lab::text_list(table));
+    fmt::print("{}", lab::tables::text_list(table));
     return 0;
   };
 }

@@ -16,25 +16,25 @@ using Rows = std::vector<std::pair<std::string, std::string>>;
 
 Rows models() {
   Rows rows;
-  for (const auto& info : lab::model_infos()) rows.emplace_back(info.name, info.title);
+  for (const auto& info : lab::models::model_infos()) rows.emplace_back(info.name, info.title);
   return rows;
 }
 
 Rows datasets() {
   Rows rows;
-  for (const auto& entry : lab::datasets()) rows.emplace_back(entry.name, lab::description(entry));
+  for (const auto& entry : lab::data::datasets()) rows.emplace_back(entry.name, lab::data::description(entry));
   return rows;
 }
 
 Rows norms() {
   Rows rows;
-  for (const auto& name : lab::norm_names()) rows.emplace_back(name, "");
+  for (const auto& name : lab::models::norm_names()) rows.emplace_back(name, "");
   return rows;
 }
 
 Rows optimizers() {
   Rows rows;
-  for (const auto& entry : lab::optimizer_entries()) {
+  for (const auto& entry : lab::optimizers::optimizer_entries()) {
     rows.emplace_back(
         entry.info.name, fmt::format(
                              "{} ({}); settings: {}", entry.info.title, entry.info.source,
@@ -45,14 +45,15 @@ Rows optimizers() {
 
 Rows recipes() {
   Rows rows;
-  for (const auto& name : lab::recipe_names()) rows.emplace_back(name, lab::named_recipe(name).title);
+  for (const auto& name : lab::settings::recipe_names())
+    rows.emplace_back(name, lab::settings::named_recipe(name).title);
   return rows;
 }
 
 Rows experiments() {
   Rows rows;
-  for (const auto& name : lab::experiment_names()) {
-    const auto experiment = lab::find_experiment(name);
+  for (const auto& name : lab::reproduce::experiment_names()) {
+    const auto experiment = lab::reproduce::find_experiment(name);
     const auto& paper = experiment.paper;
     rows.emplace_back(name, paper.empty() ? experiment.title : fmt::format("{}; {}", experiment.title, paper));
   }

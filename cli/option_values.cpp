@@ -16,8 +16,8 @@ namespace {
 std::string table_of(const std::string& option) {
   static const std::map<std::string, std::string> tables = [] {
     std::map<std::string, std::string> found{{"--opts", "optimizers"}, {"--recipe", "recipes"}};
-    lab::Settings scratch;
-    for (const auto& field : lab::fields_of_all_optimizers(scratch)) {
+    lab::settings::Settings scratch;
+    for (const auto& field : lab::settings::fields_of_all_optimizers(scratch)) {
       if (!field.table.empty()) found[field.flags] = field.table;
     }
     return found;
@@ -29,7 +29,7 @@ std::string table_of(const std::string& option) {
 /// The names an option takes: from the tables, or from a type such as {a,b,c}.
 std::vector<std::string> words_for(const std::vector<std::string>& names, const std::string& type) {
   for (const auto& name : names) {
-    if (name == "--engines") return lab::engine_names();
+    if (name == "--engines") return lab::cost::engine_names();
     if (const auto table = table_of(name); !table.empty()) return names_in(table);
   }
   std::vector<std::string> words;

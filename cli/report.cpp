@@ -22,13 +22,13 @@ struct ReportCommand {
   std::string format = "html";
 };
 
-void print_notices(const lab::Collection& found) {
+void print_notices(const lab::report::Collection& found) {
   for (const auto& notice : found.notices) fmt::print(stderr, "sgdph: {}\n", notice);
 }
 
 int run_pack(const ReportCommand& command) {
-  const auto found = lab::collect({command.places.begin(), command.places.end()});
-  lab::write_file_atomically(command.pack, {lab::pack(found)});
+  const auto found = lab::report::collect({command.places.begin(), command.places.end()});
+  lab::write_file_atomically(command.pack, {lab::report::pack(found)});
   print_notices(found);
   fmt::print("{}\n", command.pack);
   return 0;
@@ -36,15 +36,15 @@ int run_pack(const ReportCommand& command) {
 
 int run(const ReportCommand& command) {
   if (!command.pack.empty()) return run_pack(command);
-  lab::ReportOptions options;
+  lab::report::ReportOptions options;
   options.places.assign(command.places.begin(), command.places.end());
   options.title = lab::as_utf8(command.title);
   options.notes = command.notes;
   options.figures = command.figures;
   options.output = command.output;
-  options.format = lab::report_formats().at(command.format);
-  const auto content = lab::read_report(options);
-  const auto file = lab::write_report(content, options);
+  options.format = lab::report::report_formats().at(command.format);
+  const auto content = lab::report::read_report(options);
+  const auto file = lab::report::write_report(content, options);
   print_notices(content.found);
   fmt::print("{}\n", file.string());
   return 0;
@@ -70,7 +70,7 @@ Action setup_report(CLI::App& app) {
   app.add_option("--figures", c.figures, "also write each curve, and pictures of blocks, as SVG to this folder")
       ->type_name("DIR");
   app.add_option("--format", c.format, "html: one page that needs nothing else; markdown: tables as text")
-      ->check(CLI::IsMember(lab::report_formats()).description(""))
+      ->check(CLI::IsMember(lab::report::report_formats()).description(""))
       ->default_str(c.format)
       ->type_name("{html,markdown}");
   for (const auto* option : {"--output", "--title", "--notes", "--figures", "--format"}) {

@@ -32,7 +32,7 @@ struct ReproduceCommand {
 };
 
 /// "model=resnet18,vgg11": axis and values.
-void add_choice(lab::Selection& selection, const std::string& text) {
+void add_choice(lab::reproduce::Selection& selection, const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
     lab::fail("--only: takes AXIS=VALUE,VALUE..., got '{}'", text);
@@ -41,9 +41,10 @@ void add_choice(lab::Selection& selection, const std::string& text) {
   for (const auto& value : lab::words_of_list(text.substr(equals + 1))) values.push_back(value);
 }
 
-std::vector<std::string> datasets_of(const lab::Experiment& experiment, const lab::Selection& selection) {
+std::vector<std::string> datasets_of(
+    const lab::reproduce::Experiment& experiment, const lab::reproduce::Selection& selection) {
   std::vector<std::string> names;
-  for (const auto& cell : lab::cells_of(experiment, selection)) {
+  for (const auto& cell : lab::reproduce::cells_of(experiment, selection)) {
     if (std::find(names.begin(), names.end(), cell.settings.dataset) == names.end()) {
       names.push_back(cell.settings.dataset);
     }
@@ -52,10 +53,10 @@ std::vector<std::string> datasets_of(const lab::Experiment& experiment, const la
 }
 
 /// "cifar100=DIR", or a folder alone if the experiment has one data set.
-void add_data_path(lab::ReproduceOptions& options, const std::string& text) {
+void add_data_path(lab::reproduce::ReproduceOptions& options, const std::string& text) {
   auto& paths = options.selection.data_paths;
   const auto equals = text.find('=');
-  for (const auto& info : lab::datasets()) {
+  for (const auto& info : lab::data::datasets()) {
     if (equals == std::string::npos || text.substr(0, equals) != info.name) continue;
     auto whole = options.selection;  // a path for a part that is not selected does no harm
     whole.only.clear();
@@ -74,11 +75,11 @@ void add_data_path(lab::ReproduceOptions& options, const std::string& text) {
   paths[names.front()] = text;
 }
 
-lab::ReproduceOptions options_of_command(const ReproduceCommand& command) {
-  lab::ReproduceOptions options;
-  options.experiment = lab::find_experiment(command.name);
+lab::reproduce::ReproduceOptions options_of_command(const ReproduceCommand& command) {
+  lab::reproduce::ReproduceOptions options;
+  options.experiment = lab::reproduce::find_experiment(command.name);
   auto& selection = options.selection;
-  selection.scale = command.scale == "full" ? lab::Scale::Full : lab::Scale::Desk;
+  selection.scale = command.scale == "full" ? lab::reproduce::Scale::Full : lab::reproduce::Scale::Desk;
   if (!command.seeds.empty()) selection.seeds = seeds_from_text(command.seeds);
   selection.options = command.settings.given();
   for (const auto& text : command.only) add_choice(selection, text);
@@ -89,25 +90,27 @@ lab::ReproduceOptions options_of_command(const ReproduceCommand& command) {
 }
 
 /// The tables of records that are there, without training.
-int run_from_records(const ReproduceCommand& command, const lab::ReproduceOptions& options) {
-  const auto result = lab::result_from_records(options, command.records);
+int run_from_records(const ReproduceCommand& command, const lab::reproduce::ReproduceOptions& options) {
+  const auto result = lab::reproduce::result_from_records(options, command.records);
   if (!command.output_dir.empty()) {
     lab::make_writable_folder(options.output_dir);
-    lab::write_result(result, options);
+    lab::reproduce::write_result(result, options);
   }
-  fmt::print("{}", lab::present(result).as(lab::table_formats().at(command.format)));
+  fmt::print("{}", lab::reproduce::present(result).as(lab::tables::table_formats().at(command.format)));
   return 0;
 }
 
 int run(const ReproduceCommand& command) {
   const auto options = options_of_command(command);
   if (!command.records.empty()) return run_from_records(command, options);
-  const auto plan = lab::plan_experiment(options, command.dry_run);
+  const auto plan = lab::reproduce::plan_experiment(options, command.dry_run);
   if (lab::interrupted()) return lab::kInterrupted;  // while steps were timed; nothing is written yet
-  fmt::print(command.dry_run ? stdout : stderr, "{}", lab::plan_text(options, plan));
+  fmt::print(command.dry_run ? stdout : stderr, "{}", lab::reproduce::plan_text(options, plan));
   if (command.dry_run) return 0;
-  const auto code = lab::run_experiment(options, plan);
-  fmt::print("{}", lab::present(lab::result_of(options)).as(lab::table_formats().at(command.format)));
+  const auto code = lab::reproduce::run_experiment(options, plan);
+  fmt::print(
+      "{}",
+      lab::reproduce::present(lab::reproduce::result_of(options)).as(lab::tables::table_formats().at(command.format)));
   if (command.format == "text") {
     fmt::print("* best here; also in {}/{}.md, .csv, .json\n", options.output_dir.string(), options.experiment.name);
   }
@@ -123,7 +126,7 @@ Action setup_reproduce(CLI::App& app) {
   const auto* group = "Experiment";
   app.add_option("name", c.name, "experiment, see 'sgdph list experiments'; or a file of one's own, NAME.toml")
       ->required()
-      ->type_name(fmt::format("{{{}}}", fmt::join(lab::experiment_names(), ",")));
+      ->type_name(fmt::format("{{{}}}", fmt::join(lab::reproduce::experiment_names(), ",")));
   app.add_option("--scale", c.scale, "full: as in the paper; desk: reduced to fit two CPU cores")
       ->check(CLI::IsMember({"full", "desk"}).description(""))
       ->default_str(c.scale)
@@ -154,11 +157,11 @@ Action setup_reproduce(CLI::App& app) {
       ->type_name("DIR")
       ->group(group);
   app.add_option("--format", c.format, "how to print the result; all four are written to the folder")
-      ->check(CLI::IsMember(lab::table_formats()).description(""))
+      ->check(CLI::IsMember(lab::tables::table_formats()).description(""))
       ->default_str("text")
       ->type_name("{text,markdown,csv,json}")
       ->group(group);
-  c.settings.add_fields(app, [](const lab::Field& field) { return field.reproduces; });
+  c.settings.add_fields(app, [](const lab::settings::Field& field) { return field.reproduces; });
   return [command] { return run(*command); };
 }
 

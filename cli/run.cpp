@@ -36,12 +36,12 @@ const CLI::App& chosen(const CLI::App& app) {
 
 /// The option of today for one of an earlier version.
 std::optional<std::string> renamed_option(const std::string& flag) {
-  lab::Settings scratch;
+  lab::settings::Settings scratch;
   auto key = flag.substr(std::min(flag.size(), size_t{2}));
   std::replace(key.begin(), key.end(), '-', '_');
-  const auto now = lab::renamed(key);
-  const auto fields = lab::fields_of_all_optimizers(scratch);
-  const auto* field = now ? lab::find_field(fields, *now) : nullptr;
+  const auto now = lab::settings::renamed(key);
+  const auto fields = lab::settings::fields_of_all_optimizers(scratch);
+  const auto* field = now ? lab::settings::find_field(fields, *now) : nullptr;
   return field == nullptr ? std::nullopt : std::optional(field->flags);
 }
 

@@ -8,9 +8,9 @@ namespace sgdph::cli {
 
 /// Weights a path means, and the settings of the network they belong to.
 struct SavedModel {
-  lab::Settings settings;  ///< unresolved
-  std::string source;      ///< the file the weights are from
-  std::string state_dict;  ///< bytes
+  lab::settings::Settings settings;  ///< unresolved
+  std::string source;                ///< the file the weights are from
+  std::string state_dict;            ///< bytes
 };
 
 /// Of a run's folder, a checkpoint or a state dict. Options on the command line override a checkpoint's settings as far

@@ -8,20 +8,20 @@
 namespace sgdph::cli {
 namespace {
 
-std::string type_name(const lab::Field& field) {
+std::string type_name(const lab::settings::Field& field) {
   return field.choices.empty() ? field.metavar : fmt::format("{{{}}}", fmt::join(field.choices, ","));
 }
 
 /// The default as help shows it; empty where the optimizer, the data set or the machine decides.
-std::string default_text(const lab::Field& field) {
+std::string default_text(const lab::settings::Field& field) {
   const auto value = field.get();
   if (value.is_null() || value == "" || value == nlohmann::json::array()) return "";
-  return lab::plain_text(value);
+  return lab::settings::plain_text(value);
 }
 
 }  // namespace
 
-void SettingsOptions::add_to(CLI::App& app, const std::function<bool(const lab::Field&)>& wanted) {
+void SettingsOptions::add_to(CLI::App& app, const std::function<bool(const lab::settings::Field&)>& wanted) {
   app.add_option("--recipe", recipe_, "settings by name, see 'sgdph list recipes'")
       ->type_name("NAME")
       ->group("Settings");
@@ -31,9 +31,9 @@ void SettingsOptions::add_to(CLI::App& app, const std::function<bool(const lab::
   add_fields(app, wanted);
 }
 
-void SettingsOptions::add_fields(CLI::App& app, const std::function<bool(const lab::Field&)>& wanted) {
-  lab::Settings defaults;
-  for (const auto& field : lab::fields_of_all_optimizers(defaults)) {
+void SettingsOptions::add_fields(CLI::App& app, const std::function<bool(const lab::settings::Field&)>& wanted) {
+  lab::settings::Settings defaults;
+  for (const auto& field : lab::settings::fields_of_all_optimizers(defaults)) {
     if (wanted && !wanted(field)) continue;
     CLI::Option* option = nullptr;
     if (field.is_flag()) {
@@ -44,15 +44,15 @@ void SettingsOptions::add_fields(CLI::App& app, const std::function<bool(const l
       const auto text = default_text(field);
       if (!text.empty()) option->default_str(text);
     }
-    option->take_last()->group(to_string(field.part));
+    option->take_last()->group(lab::settings::to_string(field.part));
     options_[field.key] = option;
   }
 }
 
-lab::Layer SettingsOptions::given() const {
-  lab::Layer layer;
-  lab::Settings scratch;
-  for (const auto& field : lab::fields_of_all_optimizers(scratch)) {
+lab::settings::Layer SettingsOptions::given() const {
+  lab::settings::Layer layer;
+  lab::settings::Settings scratch;
+  for (const auto& field : lab::settings::fields_of_all_optimizers(scratch)) {
     const auto found = options_.find(field.key);
     if (found == options_.end() || found->second->count() == 0) continue;
     const auto* option = found->second;
@@ -63,15 +63,15 @@ lab::Layer SettingsOptions::given() const {
   return layer;
 }
 
-lab::Sources SettingsOptions::sources() const {
-  lab::Sources sources;
-  if (!recipe_.empty()) sources.recipes.push_back(lab::named_recipe(recipe_));
-  if (!config_.empty()) sources.recipes.push_back(lab::read_recipe(config_));
+lab::settings::Sources SettingsOptions::sources() const {
+  lab::settings::Sources sources;
+  if (!recipe_.empty()) sources.recipes.push_back(lab::settings::named_recipe(recipe_));
+  if (!config_.empty()) sources.recipes.push_back(lab::settings::read_recipe(config_));
   sources.options = given();
   return sources;
 }
 
-std::string settings_text(const lab::Settings& settings) {
+std::string settings_text(const lab::settings::Settings& settings) {
   auto copy = settings;
   std::string text;
   std::string line;
@@ -80,15 +80,15 @@ std::string settings_text(const lab::Settings& settings) {
     if (!line.empty()) text += line + "\n";
     line.clear();
   };
-  for (const auto& field : lab::fields_of(copy)) {
+  for (const auto& field : lab::settings::fields_of(copy)) {
     if (!field.is_set()) continue;
-    if (part != to_string(field.part)) {
+    if (part != lab::settings::to_string(field.part)) {
       flush();
-      part = to_string(field.part);
+      part = lab::settings::to_string(field.part);
       line = fmt::format("{:<10}", part);
     }
     const auto value = field.get();
-    const auto word = fmt::format(" {}={}", field.key, lab::plain_text(value));
+    const auto word = fmt::format(" {}={}", field.key, lab::settings::plain_text(value));
     if (line.size() + word.size() > 110) {
       flush();
       line = std::string(10, ' ');

@@ -17,14 +17,14 @@ namespace sgdph::cli {
 class SettingsOptions {
  public:
   /// `wanted` chooses among the settings; all by default.
-  void add_to(CLI::App& app, const std::function<bool(const lab::Field&)>& wanted = nullptr);
+  void add_to(CLI::App& app, const std::function<bool(const lab::settings::Field&)>& wanted = nullptr);
   /// Without --recipe and --config.
-  void add_fields(CLI::App& app, const std::function<bool(const lab::Field&)>& wanted);
+  void add_fields(CLI::App& app, const std::function<bool(const lab::settings::Field&)>& wanted);
 
   /// What the command line gave, recipe and file read.
-  lab::Sources sources() const;
+  lab::settings::Sources sources() const;
   /// The options alone.
-  lab::Layer given() const;
+  lab::settings::Layer given() const;
   bool has_files() const { return !recipe_.empty() || !config_.empty(); }
 
  private:
@@ -36,6 +36,6 @@ class SettingsOptions {
 };
 
 /// Every setting as "key value" pairs, a paragraph for each part.
-std::string settings_text(const lab::Settings& settings);
+std::string settings_text(const lab::settings::Settings& settings);
 
 }  // namespace sgdph::cli

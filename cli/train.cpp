@@ -39,10 +39,10 @@ const std::map<std::string, lab::ProgressStyle> kStyles{
 fs::path folder_to_resume(const std::string& path) {
   if (!fs::exists(path)) lab::fail("--resume: {} does not exist", path);
   if (fs::is_directory(path)) return path;
-  const auto file = lab::read_checkpoint(path);
+  const auto file = lab::formats::read_checkpoint(path);
   auto folder = fs::path(path).parent_path();
   if (folder.empty()) folder = ".";
-  const auto all = lab::checkpoints_in(folder);
+  const auto all = lab::train::checkpoints_in(folder);
   if (!all.empty() && !fs::equivalent(all.front(), path)) {
     lab::fail(
         "--resume: {} is not the newest checkpoint of its run ({} is); remove the newer ones, or start a new run with "
@@ -53,11 +53,12 @@ fs::path folder_to_resume(const std::string& path) {
 }
 
 /// The run's own settings with recipe, file and options on top; only what leaves the result alone may differ.
-lab::Settings settings_to_resume(const TrainOptions& options, const lab::Settings& stored) {
+lab::settings::Settings settings_to_resume(const TrainOptions& options, const lab::settings::Settings& stored) {
   auto sources = options.settings.sources();
-  sources.recipes.insert(sources.recipes.begin(), lab::parse_recipe(lab::to_toml(stored), "the run's settings"));
-  auto settings = lab::resolve(lab::combine(sources));
-  lab::check_same_run(stored, settings);
+  sources.recipes.insert(
+      sources.recipes.begin(), lab::settings::parse_recipe(lab::settings::to_toml(stored), "the run's settings"));
+  auto settings = lab::train::resolve(lab::settings::combine(sources));
+  lab::train::check_same_run(stored, settings);
   return settings;
 }
 
@@ -65,29 +66,30 @@ int64_t used(int64_t images, int64_t limit) {
   return limit > 0 ? std::min(images, limit) : images;
 }
 
-void introduce(const lab::RunParts& parts, const fs::path& folder, lab::Progress& progress) {
+void introduce(const lab::train::RunParts& parts, const fs::path& folder, lab::Progress& progress) {
   progress.line(settings_text(parts.settings));
   const auto about = parts.optimizer->describe();
   progress.line(fmt::format(
       "{} with {} parameters{}; {} training and {} test images; writing to {}", parts.settings.model,
-      lab::count_parameters(*parts.model), about.empty() ? "" : ", " + about,
+      lab::models::count_parameters(*parts.model), about.empty() ? "" : ", " + about,
       used(parts.data.train->size(), parts.settings.train_limit),
       used(parts.data.test->size(), parts.settings.test_limit), folder.string()));
 }
 
-int conclude(lab::Trainer& trainer, lab::RunEnd outcome, const fs::path& folder, lab::Progress& progress) {
+int conclude(
+    lab::train::Trainer& trainer, lab::train::RunEnd outcome, const fs::path& folder, lab::Progress& progress) {
   switch (outcome) {
-    case lab::RunEnd::Finished:
+    case lab::train::RunEnd::Finished:
       progress.line(fmt::format(
           "finished: test accuracy {:.2f} % (best {:.2f} % in epoch {}), {} of training; weights for Python in {}",
           trainer.log().records().back().at("test_top1").get<double>(), trainer.state().best_top1,
           trainer.state().best_epoch, lab::duration_text(trainer.state().train_seconds),
           (folder / "model.pt").string()));
       return 0;
-    case lab::RunEnd::Interrupted:
+    case lab::train::RunEnd::Interrupted:
       fmt::print(stderr, "sgdph: {}; continue with: sgdph train --resume {}\n", trainer.message(), folder.string());
       return lab::kInterrupted;
-    case lab::RunEnd::Diverged: fmt::print(stderr, "sgdph: {}\n", trainer.message()); return 1;
+    case lab::train::RunEnd::Diverged: fmt::print(stderr, "sgdph: {}\n", trainer.message()); return 1;
   }
   return 1;
 }
@@ -99,22 +101,22 @@ int run(const TrainOptions& options) {
     if (!options.output_dir.empty() && fs::weakly_canonical(options.output_dir) != fs::weakly_canonical(path)) {
       lab::fail("--output-dir: a run is continued in its own folder {}, not in {}", path.string(), options.output_dir);
     }
-    auto folder = lab::RunFolder::open(path);
-    const bool begun = !lab::checkpoints_in(path).empty();
-    auto parts = lab::prepare_run(settings_to_resume(options, folder.settings()), begun);
-    lab::Trainer trainer(std::move(parts), std::move(folder), progress);
+    auto folder = lab::train::RunFolder::open(path);
+    const bool begun = !lab::train::checkpoints_in(path).empty();
+    auto parts = lab::train::prepare_run(settings_to_resume(options, folder.settings()), begun);
+    lab::train::Trainer trainer(std::move(parts), std::move(folder), progress);
     progress.line(fmt::format("continuing {} after step {}", path.string(), trainer.state().step));
     return conclude(trainer, trainer.run(), path, progress);
   }
-  auto settings = lab::combine(options.settings.sources());
+  auto settings = lab::settings::combine(options.settings.sources());
   auto name = fmt::format("runs/{}-{}-{}-seed{}", settings.dataset, settings.model, settings.opt, settings.seed);
   const fs::path path = options.output_dir.empty() ? fs::path(name) : fs::path(options.output_dir);
-  if (!options.dry_run) lab::RunFolder::check_free(path);
-  auto parts = lab::prepare_run(settings);
+  if (!options.dry_run) lab::train::RunFolder::check_free(path);
+  auto parts = lab::train::prepare_run(settings);
   introduce(parts, path, progress);
   if (options.dry_run) return 0;
-  auto folder = lab::RunFolder::create(path, parts.settings);
-  lab::Trainer trainer(std::move(parts), std::move(folder), progress);
+  auto folder = lab::train::RunFolder::create(path, parts.settings);
+  lab::train::Trainer trainer(std::move(parts), std::move(folder), progress);
   try {
     return conclude(trainer, trainer.run(), path, progress);
   } catch (const lab::UserError&) {

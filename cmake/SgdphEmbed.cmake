@@ -1,7 +1,8 @@
 # sgdph_embed(sgdph_lab_report page_files page.html chart.js=/usr/share/javascript/chart.js/chart.min.js):
-# sgdph::lab::page_files() of lab/base/embedded.h's kind lists the files with their texts, so that the program needs none
+# sgdph::lab::report::page_files() of lab/base/embedded.h's kind lists the files with their texts, so that the program needs none
 # beside it. NAME=FILE gives a file another name.
 function(sgdph_embed target function)
+  string(REPLACE sgdph_lab_ "" room ${target})
   set(entries "")
   foreach(entry IN LISTS ARGN)
     if(entry MATCHES "^([^=/]+)=(.+)$")
@@ -20,7 +21,7 @@ function(sgdph_embed target function)
   file(CONFIGURE OUTPUT ${source} @ONLY CONTENT "// Generated: files of the source tree.
 #include \"base/embedded.h\"
 
-namespace sgdph::lab {
+namespace sgdph::lab::@room@ {
 
 const std::vector<EmbeddedFile>& @function@() {
   static const std::vector<EmbeddedFile> files{
@@ -28,7 +29,7 @@ const std::vector<EmbeddedFile>& @function@() {
   return files;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::@room@
 ")
   target_sources(${target} PRIVATE ${source})
 endfunction()

@@ -18,7 +18,7 @@
 #include <cstdio>
 #include <map>
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 namespace {
 
 // For estimates only.
@@ -51,7 +51,7 @@ std::map<std::string, double> seconds_per_image(const CostOptions& options) {
   for (const auto& model : options.models) {
     if (interrupted()) break;
     CostTask task;
-    task.engines = {baseline_engine(Kernels::Fast).name};
+    task.engines = {baseline_engine(models::Kernels::Fast).name};
     task.workload = {model, options.form, batch_size, options.seed};
     task.limit.rounds = 2;
     task.threads = options.threads;
@@ -127,7 +127,8 @@ void run_planned(PlannedTask& planned, Findings& findings, Progress& progress) {
   }
 }
 
-void add_rows(CostReport& report, const Workload& workload, const std::vector<Engine>& measured, Findings& findings) {
+void add_rows(
+    records::CostReport& report, const Workload& workload, const std::vector<Engine>& measured, Findings& findings) {
   for (const auto& engine : measured) {
     const auto& reference = findings.memory[baseline_engine(engine.kernels).name];
     auto row = make_row(workload, engine, findings.times[engine.name], findings.memory[engine.name], reference);
@@ -139,7 +140,7 @@ void add_rows(CostReport& report, const Workload& workload, const std::vector<En
   }
   if (!findings.fast_to_stock.empty()) {
     report.fast_to_stock.push_back(
-        {workload.model, workload.batch_size, median_estimate(std::move(findings.fast_to_stock))});
+        {workload.model, workload.batch_size, tables::median_estimate(std::move(findings.fast_to_stock))});
   }
 }
 
@@ -155,7 +156,7 @@ std::vector<std::string> sweep_models() {
 
 void check_cost_options(const CostOptions& options) {
   for (const auto& model : options.models) {
-    if (find_named(model_infos(), "model", model).small && options.form == "imagenet") {
+    if (find_named(models::model_infos(), "model", model).small && options.form == "imagenet") {
       fail("--form: model {} has the CIFAR form only", model);
     }
   }
@@ -164,8 +165,8 @@ void check_cost_options(const CostOptions& options) {
 CostResult measure_cost(const CostOptions& options) {
   check_cost_options(options);
   const InterruptGuard guard;
-  CostReport report;
-  static_cast<MachineFacts&>(report) = machine_facts(libtorch_version(), options.threads);
+  records::CostReport report;
+  static_cast<records::MachineFacts&>(report) = records::machine_facts(train::libtorch_version(), options.threads);
   report.form = options.form;
   report.seed = options.seed;
   const auto measured = with_references(options.engines);
@@ -192,10 +193,10 @@ CostResult measure_cost(const CostOptions& options) {
   return {std::move(report), interrupted()};
 }
 
-void write_cost_report(const CostReport& report, const std::filesystem::path& folder, bool positions) {
-  present(report, positions).write(folder / "cost", {TableFormat::Json, TableFormat::Markdown});
-  present(report).write(folder / "cost", {TableFormat::Csv});
+void write_cost_report(const records::CostReport& report, const std::filesystem::path& folder, bool positions) {
+  present(report, positions).write(folder / "cost", {tables::TableFormat::Json, tables::TableFormat::Markdown});
+  present(report).write(folder / "cost", {tables::TableFormat::Csv});
   write_file_atomically(folder / "cost.svg", {cost_picture(report)});
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

@@ -9,7 +9,7 @@
 #include "cost/time_limit.h"
 #include "records/cost_record.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 
 struct CostOptions {
   std::vector<std::string> models;
@@ -30,7 +30,7 @@ std::vector<std::string> sweep_models();
 void check_cost_options(const CostOptions& options);
 
 struct CostResult {
-  CostReport report;
+  records::CostReport report;
   bool interrupted = false;  ///< then the report holds what was measured until then
 };
 
@@ -39,6 +39,6 @@ struct CostResult {
 CostResult measure_cost(const CostOptions& options);
 
 /// cost.json, cost.md, cost.csv and cost.svg.
-void write_cost_report(const CostReport& report, const std::filesystem::path& folder, bool positions);
+void write_cost_report(const records::CostReport& report, const std::filesystem::path& folder, bool positions);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

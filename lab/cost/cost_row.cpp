@@ -6,19 +6,19 @@
 #include <map>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 namespace {
 
 using Peak = int64_t StepMemory::*;
 
 double mean_peak(const EngineMemory& memory, Peak peak) {
-  std::vector<Sample> samples;
+  std::vector<tables::Sample> samples;
   int64_t positions = 1;  // the last block is always measured
   for (const auto& step : memory.steps) {
     samples.push_back({step.position, static_cast<double>(step.*peak)});
     positions = std::max(positions, step.position + 1);
   }
-  return cycle_estimate(samples, positions).value;
+  return tables::cycle_estimate(samples, positions).value;
 }
 
 double worst_peak(const EngineMemory& memory, Peak peak) {
@@ -27,8 +27,8 @@ double worst_peak(const EngineMemory& memory, Peak peak) {
   return static_cast<double>(worst);
 }
 
-MemoryFigures figures_of(const EngineMemory& memory, const EngineMemory& reference, Peak peak) {
-  MemoryFigures figures;
+records::MemoryFigures figures_of(const EngineMemory& memory, const EngineMemory& reference, Peak peak) {
+  records::MemoryFigures figures;
   figures.mean = mean_peak(memory, peak);
   figures.worst = worst_peak(memory, peak);
   const auto sgdm = worst_peak(reference, peak);
@@ -41,10 +41,10 @@ MemoryFigures figures_of(const EngineMemory& memory, const EngineMemory& referen
 
 }  // namespace
 
-CostRow make_row(
+records::CostRow make_row(
     const Workload& workload, const Engine& engine, const EngineTimes& times, const EngineMemory& memory,
     const EngineMemory& reference) {
-  CostRow row;
+  records::CostRow row;
   row.model = workload.model;
   row.batch_size = workload.batch_size;
   row.engine = engine.name;
@@ -57,10 +57,10 @@ CostRow make_row(
   std::map<int64_t, std::vector<double>> ratios;
   for (const auto& step : times.steps) ratios[step.position].push_back(step.seconds / step.reference);
   for (int64_t i = 0; i < positions; ++i) {
-    PositionRow at;
+    records::PositionRow at;
     at.block = times.blocks[static_cast<size_t>(i)];
     at.depth = i + 1;
-    at.ratio = median(ratios[i]);
+    at.ratio = tables::median(ratios[i]);
     at.steps = static_cast<int64_t>(ratios[i].size());
     for (const auto& step : memory.steps) {
       if (step.position != i) continue;
@@ -76,4 +76,4 @@ CostRow make_row(
   return row;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

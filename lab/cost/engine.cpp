@@ -10,24 +10,24 @@
 
 #include <algorithm>
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 namespace {
 
 constexpr const char* kStockSuffix = "-stock";
 constexpr const char* kShiftGuard = "shift_guard";
 
 /// Settings whose values do not matter for the cost, but must not let training on noise diverge.
-Settings settings_of(const OptimizerEntry& entry) {
-  Settings settings;
+settings::Settings settings_of(const optimizers::OptimizerEntry& entry) {
+  settings::Settings settings;
   settings.opt = entry.info.name;
   settings.optimizer = {{"lr", 1e-4}, {"weight_decay", 5e-4}};
   // The guard's extra product happens once for each block in a whole training.
   if (entry.option(kShiftGuard) != nullptr) settings.optimizer[kShiftGuard] = false;
-  settings.optimizer = resolve_optimizer(settings.opt, settings.optimizer);
+  settings.optimizer = optimizers::resolve_optimizer(settings.opt, settings.optimizer);
   return settings;
 }
 
-Engine optimizer_engine(const OptimizerEntry& entry) {
+Engine optimizer_engine(const optimizers::OptimizerEntry& entry) {
   Engine engine;
   engine.name = entry.info.name;
   engine.label = entry.info.label;
@@ -40,7 +40,7 @@ Engine optimizer_engine(const OptimizerEntry& entry) {
 
 /// The optimizer in another way.
 Engine variant(
-    const OptimizerEntry& entry, const std::string& name, const std::string& way, const std::string& title,
+    const optimizers::OptimizerEntry& entry, const std::string& name, const std::string& way, const std::string& title,
     double expected) {
   auto engine = optimizer_engine(entry);
   engine.name = name;
@@ -51,47 +51,47 @@ Engine variant(
 }
 
 /// An optimizer with blocks in the ways that change what the curvature costs.
-std::vector<Engine> block_variants(const OptimizerEntry& entry) {
+std::vector<Engine> block_variants(const optimizers::OptimizerEntry& entry) {
   const auto& [name, label] = std::pair(entry.info.name, entry.info.label);
   auto eighth =
       variant(entry, name + "-1/8", "1/8", fmt::format("{} with curvature from an eighth of the batch", label), 1.15);
-  eighth.settings.optimizer[kCurvatureBatch] = "1/8";
+  eighth.settings.optimizer[optimizers::kCurvatureBatch] = "1/8";
   auto seldom = variant(
       entry, name + "-1/8-every-4", "1/8 every 4", "the same on every fourth step only (refresh_every 4)", 1.05);
-  seldom.settings.optimizer[kCurvatureBatch] = "1/8";
+  seldom.settings.optimizer[optimizers::kCurvatureBatch] = "1/8";
   seldom.settings.optimizer["refresh_every"] = 4;
   return {eighth, seldom};
 }
 
-std::vector<Engine> stock_variants(const OptimizerEntry& entry) {
+std::vector<Engine> stock_variants(const optimizers::OptimizerEntry& entry) {
   const auto& [name, label] = std::pair(entry.info.name, entry.info.label);
   auto stock = variant(
       entry, name + kStockSuffix, "stock",
       fmt::format("{} on LibTorch's own layers, with sgdph::install_fast_operators()", label), 1.5);
-  stock.kernels = Kernels::Stock;
+  stock.kernels = models::Kernels::Stock;
   auto published = variant(
       entry, "published", "published way",
       "as in the published code: untouched LibTorch, the second product over all later parameters", 6);
-  published.kernels = Kernels::Stock;
+  published.kernels = models::Kernels::Stock;
   published.operators = Operators::Untouched;
   published.published = true;
   return {stock, published};
 }
 
 Engine stock_baseline() {
-  const auto& entry = baseline_optimizer();
+  const auto& entry = optimizers::baseline_optimizer();
   auto engine = variant(
       entry, entry.info.name + kStockSuffix, "stock",
       fmt::format("{} on LibTorch's own layers: what the stock engines are compared with", entry.info.label), 1);
-  engine.kernels = Kernels::Stock;
+  engine.kernels = models::Kernels::Stock;
   engine.by_default = false;
   return engine;
 }
 
 std::vector<Engine> make_engines() {
   std::vector<Engine> all;
-  for (const auto& entry : optimizer_entries()) all.push_back(optimizer_engine(entry));
-  const auto& own = optimizer_entry(kOwnOptimizer);
+  for (const auto& entry : optimizers::optimizer_entries()) all.push_back(optimizer_engine(entry));
+  const auto& own = optimizers::optimizer_entry(optimizers::kOwnOptimizer);
   for (const auto& engine : block_variants(own)) all.push_back(engine);
   all.push_back(stock_baseline());
   for (const auto& engine : stock_variants(own)) all.push_back(engine);
@@ -129,24 +129,24 @@ std::vector<Engine> engines_from_text(const std::string& text) {
 }
 
 std::vector<Engine> with_references(const std::vector<Engine>& chosen) {
-  const auto any = [&](Kernels kernels) {
+  const auto any = [&](models::Kernels kernels) {
     return std::any_of(chosen.begin(), chosen.end(), [&](const Engine& engine) { return engine.kernels == kernels; });
   };
-  std::vector<Engine> all{baseline_engine(Kernels::Fast)};
-  if (any(Kernels::Stock)) all.push_back(baseline_engine(Kernels::Stock));
+  std::vector<Engine> all{baseline_engine(models::Kernels::Fast)};
+  if (any(models::Kernels::Stock)) all.push_back(baseline_engine(models::Kernels::Stock));
   for (const auto& engine : chosen) {
     if (!engine.is_baseline()) all.push_back(engine);
   }
   return all;
 }
 
-const Engine& baseline_engine(Kernels kernels) {
-  const auto& name = baseline_optimizer().info.name;
-  return engine(kernels == Kernels::Fast ? name : name + kStockSuffix);
+const Engine& baseline_engine(models::Kernels kernels) {
+  const auto& name = optimizers::baseline_optimizer().info.name;
+  return engine(kernels == models::Kernels::Fast ? name : name + kStockSuffix);
 }
 
-const char* to_string(Kernels kernels) {
-  return kernels == Kernels::Fast ? "fast" : "stock";
+const char* to_string(models::Kernels kernels) {
+  return kernels == models::Kernels::Fast ? "fast" : "stock";
 }
 
 void use_operators(Operators operators) {
@@ -157,4 +157,4 @@ void use_operators(Operators operators) {
   }
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

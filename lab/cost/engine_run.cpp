@@ -10,24 +10,25 @@
 
 #include <algorithm>
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 namespace {
 
 double curvature_batch_of(const Engine& engine) {
-  return batch_part_from_text(engine.settings.option<std::string>(kCurvatureBatch, kWholeBatch));
+  return optimizers::batch_part_from_text(
+      engine.settings.option<std::string>(optimizers::kCurvatureBatch, optimizers::kWholeBatch));
 }
 
-std::shared_ptr<ImageModel> seeded_model(const Engine& engine, const Workload& workload) {
+std::shared_ptr<models::ImageModel> seeded_model(const Engine& engine, const Workload& workload) {
   torch::manual_seed(static_cast<uint64_t>(workload.seed));
-  return make_model(workload.model_options(engine.kernels));
+  return models::make_model(workload.model_options(engine.kernels));
 }
 
 }  // namespace
 
-ModelOptions Workload::model_options(Kernels kernels) const {
-  ModelOptions options;
+models::ModelOptions Workload::model_options(models::Kernels kernels) const {
+  models::ModelOptions options;
   options.name = model;
-  options.form = form == "imagenet" ? Form::ImageNet : Form::Cifar;
+  options.form = form == "imagenet" ? models::Form::ImageNet : models::Form::Cifar;
   options.kernels = kernels;
   options.classes = form == "imagenet" ? 1000 : 10;
   return options;
@@ -37,14 +38,15 @@ TimedBatch::TimedBatch(const Workload& workload) {
   torch::manual_seed(static_cast<uint64_t>(workload.seed));
   const auto size = workload.image_size();
   images = at::randn({workload.batch_size, 3, size, size});
-  labels = at::randint(workload.model_options(Kernels::Fast).classes, {workload.batch_size}, at::kLong);
+  labels = at::randint(workload.model_options(models::Kernels::Fast).classes, {workload.batch_size}, at::kLong);
 }
 
 EngineRun::EngineRun(Engine engine, const Workload& workload, TimedBatch batch)
     : engine_(std::move(engine)),
       batch_(std::move(batch)),
       model_(seeded_model(engine_, workload)),
-      optimizer_(make_optimizer(*model_, engine_.settings.opt, engine_.settings.optimizer, engine_.settings.seed)),
+      optimizer_(
+          optimizers::make_optimizer(*model_, engine_.settings.opt, engine_.settings.optimizer, engine_.settings.seed)),
       step_(*model_, *optimizer_, curvature_batch_of(engine_)),
       parameters_(model_->parameters()),
       sgd_ph_(dynamic_cast<SGDPH*>(&optimizer_->base())) {
@@ -62,9 +64,12 @@ EngineRun::EngineRun(Engine engine, const Workload& workload, TimedBatch batch)
 void EngineRun::prepare(int64_t position) {
   use_operators(engine_.operators);
   if (blocks_.empty()) return;
-  const auto ready = [&] { return position == kNothingDue ? !refresh_step() : refresh_step() && next_ == position; };
+  const auto ready = [&] {
+    return position == tables::kNothingDue ? !refresh_step() : refresh_step() && next_ == position;
+  };
   TORCH_INTERNAL_ASSERT(
-      position < positions() && (position != kNothingDue || engine_.refresh_every() > 1), "no such turn: ", position);
+      position < positions() && (position != tables::kNothingDue || engine_.refresh_every() > 1),
+      "no such turn: ", position);
   while (!ready()) pass_turn();
 }
 
@@ -106,7 +111,7 @@ void EngineRun::supply_curvature(const at::Tensor& row_sum) {
   sgd_ph_->update_curvature(0.5 * (row_sum.detach() * block * block).sum());
 }
 
-void EngineRun::published_backward(const TrainingStep::Result& result) {
+void EngineRun::published_backward(const train::TrainingStep::Result& result) {
   auto product = published_product(result.loss, parameters_, block_parameters_[static_cast<size_t>(next_)]);
   supply_curvature(product.row_sum);
   const torch::NoGradGuard no_grad;
@@ -120,4 +125,4 @@ void EngineRun::published_backward(const TrainingStep::Result& result) {
   }
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

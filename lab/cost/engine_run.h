@@ -12,7 +12,7 @@ namespace sgdph {
 class SGDPH;
 }
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 
 /// A network and a batch: what every engine works on.
 struct Workload {
@@ -21,7 +21,7 @@ struct Workload {
   int64_t batch_size = 32;
   int64_t seed = 1;
 
-  ModelOptions model_options(Kernels kernels) const;
+  models::ModelOptions model_options(models::Kernels kernels) const;
   int64_t image_size() const { return form == "imagenet" ? 224 : 32; }
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Workload, model, form, batch_size, seed)
@@ -56,16 +56,16 @@ class EngineRun {
  private:
   bool refresh_step() const { return steps_ % engine_.refresh_every() == 0; }
   void pass_turn();
-  void published_backward(const TrainingStep::Result& result);
+  void published_backward(const train::TrainingStep::Result& result);
   void update();
   /// Hands SGD-PH the row sums of the block that is due: they are those of 1/2 sum(h w^2).
   void supply_curvature(const at::Tensor& row_sum);
 
   Engine engine_;
   TimedBatch batch_;
-  std::shared_ptr<ImageModel> model_;
-  std::unique_ptr<TrainingOptimizer> optimizer_;
-  TrainingStep step_;
+  std::shared_ptr<models::ImageModel> model_;
+  std::unique_ptr<optimizers::TrainingOptimizer> optimizer_;
+  train::TrainingStep step_;
   std::vector<at::Tensor> parameters_;
   SGDPH* sgd_ph_ = nullptr;  ///< null for other optimizers
   std::vector<std::string> blocks_;
@@ -74,4 +74,4 @@ class EngineRun {
   int64_t next_ = 0;                      ///< position of the block whose turn is next
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 namespace {
 
 constexpr int64_t kLeastRounds = 5;
@@ -28,8 +28,8 @@ struct Event {
 /// Where in the cycle visit `visit` of an engine goes. With a refresh on some steps only, half of the visits see one.
 int64_t position_of(const EngineRun& run, int64_t visit) {
   if (run.blocks().empty()) return 0;
-  if (run.engine().refresh_every() == 1) return spread_position(visit, run.positions());
-  return visit % 2 == 0 ? spread_position(visit / 2, run.positions()) : kNothingDue;
+  if (run.engine().refresh_every() == 1) return tables::spread_position(visit, run.positions());
+  return visit % 2 == 0 ? tables::spread_position(visit / 2, run.positions()) : tables::kNothingDue;
 }
 
 Event timed(size_t index, EngineRun& run, int64_t position) {
@@ -51,11 +51,11 @@ std::optional<double> reference_of(const std::vector<Event>& events, size_t at, 
     if (events[i].engine == reference) found.push_back(events[i].seconds);
   }
   found.insert(found.end(), before.begin(), before.end());
-  return found.empty() ? std::nullopt : std::optional(median(found));
+  return found.empty() ? std::nullopt : std::optional(tables::median(found));
 }
 
 /// The index of SGDM with these layers.
-std::optional<size_t> sgdm_index(const std::vector<Engine>& engines, Kernels kernels) {
+std::optional<size_t> sgdm_index(const std::vector<Engine>& engines, models::Kernels kernels) {
   const auto found = std::find_if(engines.begin(), engines.end(), [&](const Engine& engine) {
     return engine.is_baseline() && engine.kernels == kernels;
   });
@@ -71,8 +71,8 @@ GroupTimes with_references(const std::vector<Event>& events, const std::vector<s
     engines.push_back(run->engine());
     times.engines.push_back({run->engine().name, run->blocks(), run->engine().refresh_every(), {}});
   }
-  const auto fast = sgdm_index(engines, Kernels::Fast);
-  const auto stock = sgdm_index(engines, Kernels::Stock);
+  const auto fast = sgdm_index(engines, models::Kernels::Fast);
+  const auto stock = sgdm_index(engines, models::Kernels::Stock);
   for (size_t i = 0; i < events.size(); ++i) {
     const auto& [engine, position, seconds] = events[i];
     const auto own = sgdm_index(engines, engines[engine].kernels);
@@ -96,24 +96,25 @@ int64_t least_rounds(const TimeLimit& limit, const std::vector<std::unique_ptr<E
   return rounds;
 }
 
-Estimate estimate_of(const EngineTimes& times, const std::function<double(const TimedStep&)>& value) {
-  std::vector<Sample> samples;
+tables::Estimate estimate_of(const EngineTimes& times, const std::function<double(const TimedStep&)>& value) {
+  std::vector<tables::Sample> samples;
   std::vector<double> values;
   for (const auto& step : times.steps) {
     samples.push_back({step.position, value(step)});
     values.push_back(value(step));
   }
-  return times.blocks.empty() ? median_estimate(std::move(values))
-                              : cycle_estimate(samples, static_cast<int64_t>(times.blocks.size()), times.refresh_every);
+  return times.blocks.empty()
+             ? tables::median_estimate(std::move(values))
+             : tables::cycle_estimate(samples, static_cast<int64_t>(times.blocks.size()), times.refresh_every);
 }
 
 }  // namespace
 
-Estimate EngineTimes::seconds() const {
+tables::Estimate EngineTimes::seconds() const {
   return estimate_of(*this, [](const TimedStep& step) { return step.seconds; });
 }
 
-Estimate EngineTimes::ratio() const {
+tables::Estimate EngineTimes::ratio() const {
   return estimate_of(*this, [](const TimedStep& step) { return step.seconds / step.reference; });
 }
 
@@ -148,4 +149,4 @@ GroupTimes time_engines(
   return with_references(events, runs);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

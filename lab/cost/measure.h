@@ -7,7 +7,7 @@
 #include "cost/engine_run.h"
 #include "cost/time_limit.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 
 /// One step of an engine. The reference is the median of the nearest SGDM steps with the same layers, up to two on
 /// either side.
@@ -24,8 +24,8 @@ struct EngineTimes {
   int64_t refresh_every = 1;
   std::vector<TimedStep> steps;
 
-  Estimate seconds() const;
-  Estimate ratio() const;
+  tables::Estimate seconds() const;
+  tables::Estimate ratio() const;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineTimes, engine, blocks, refresh_every, steps)
 
@@ -46,4 +46,4 @@ GroupTimes time_engines(
     const std::vector<Engine>& engines, const Workload& workload, const TimeLimit& limit,
     const ReportProgress& progress);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 namespace {
 
 constexpr size_t kPlaces = 3;  // the first, the last and one between
@@ -33,7 +33,7 @@ void warm_up_libtorch() {
 
 std::vector<int64_t> positions_of(const EngineRun& run, bool every) {
   const auto count = static_cast<size_t>(std::max<int64_t>(1, run.positions()));
-  const auto places = evenly_spread(count, every ? count : kPlaces);
+  const auto places = tables::evenly_spread(count, every ? count : kPlaces);
   return {places.begin(), places.end()};
 }
 
@@ -87,4 +87,4 @@ EngineMemory measure_memory(const Engine& engine, const Workload& workload, bool
   return memory;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

@@ -11,7 +11,7 @@
 
 #include "cost/engine_run.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 
 /// Counts the bytes LibTorch's CPU allocator has handed out and not taken back, and their peak. It sees what is
 /// allocated in the thread (and by the backward passes) of a `HeldBytesGuard`; not what oneDNN and the C library keep.
@@ -66,4 +66,4 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineMemory, engine, steps, resident_known)
 /// batch included. For a process of its own: idle is LibTorch with its threads up, and nothing else.
 EngineMemory measure_memory(const Engine& engine, const Workload& workload, bool every_position);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

@@ -4,7 +4,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 
 PublishedProduct published_product(const at::Tensor& loss, const std::vector<at::Tensor>& parameters, size_t block) {
   PublishedProduct result;
@@ -27,4 +27,4 @@ PublishedProduct published_product(const at::Tensor& loss, const std::vector<at:
   return result;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

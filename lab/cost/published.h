@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 
 struct PublishedProduct {
   std::vector<at::Tensor> gradients;  ///< of all parameters, without a graph
@@ -17,4 +17,4 @@ struct PublishedProduct {
 /// `block` is an index into `parameters`, which are in the network's order. Frees the loss's graph.
 PublishedProduct published_product(const at::Tensor& loss, const std::vector<at::Tensor>& parameters, size_t block);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

@@ -7,37 +7,37 @@
 
 #include <algorithm>
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 namespace {
 
-std::string interval_text(const Estimate& estimate) {
+std::string interval_text(const tables::Estimate& estimate) {
   return estimate.has_interval() ? fmt::format("{:.2f} - {:.2f}", estimate.low, estimate.high) : "-";
 }
 
 /// "1.21x (1.32x)": mean and worst.
-std::string memory_text(const MemoryFigures& figures) {
+std::string memory_text(const records::MemoryFigures& figures) {
   if (figures.relative_mean == 0) return "-";
-  if (figures.mean == figures.worst) return ratio_text(figures.relative_mean);
-  return fmt::format("{} ({})", ratio_text(figures.relative_mean), ratio_text(figures.relative_worst));
+  if (figures.mean == figures.worst) return tables::ratio_text(figures.relative_mean);
+  return fmt::format("{} ({})", tables::ratio_text(figures.relative_mean), tables::ratio_text(figures.relative_worst));
 }
 
 std::string seconds_text(double seconds) {
   return seconds < 0.1 ? fmt::format("{:.1f} ms", 1000 * seconds) : fmt::format("{:.3f} s", seconds);
 }
 
-Table position_table(const CostRow& row) {
-  Table table;
+tables::Table position_table(const records::CostRow& row) {
+  tables::Table table;
   table.columns = {"block", "depth", "time / SGDM", "RSS / SGDM", "LibTorch's / SGDM", "steps timed"};
   for (const auto& position : row.positions) {
     table.rows.push_back(
-        {position.block, std::to_string(position.depth), ratio_text(position.ratio), ratio_text(position.resident),
-         ratio_text(position.held), std::to_string(position.steps)});
+        {position.block, std::to_string(position.depth), tables::ratio_text(position.ratio),
+         tables::ratio_text(position.resident), tables::ratio_text(position.held), std::to_string(position.steps)});
   }
   return table;
 }
 
-Document readable(const CostReport& report, bool positions) {
-  Document document;
+tables::Document readable(const records::CostReport& report, bool positions) {
+  tables::Document document;
   document.paragraph(fmt::format(
       "{}, {} threads, LibTorch {}, sgdph {}, {}", report.cpu, report.threads, report.libtorch, report.version,
       report.started));
@@ -70,11 +70,11 @@ Document readable(const CostReport& report, bool positions) {
 
 /// For programs; 0 is not known.
 std::string known_number(double value) {
-  return value == 0 ? "" : number_text(value);
+  return value == 0 ? "" : tables::number_text(value);
 }
 
-Table flat_table(const CostReport& report) {
-  Table table;
+tables::Table flat_table(const records::CostReport& report) {
+  tables::Table table;
   table.columns = {"model", "batch_size", "engine", "layers", "ratio", "ratio_low", "ratio_high", "steps", "seconds"};
   for (const auto* memory : {"resident", "held"}) {
     for (const auto* figure : {"mean_bytes", "worst_bytes", "mean_relative", "worst_relative"}) {
@@ -83,7 +83,7 @@ Table flat_table(const CostReport& report) {
   }
   table.columns.emplace_back("note");
   for (const auto& row : report.rows) {
-    std::vector<TableCell> cells{row.model, std::to_string(row.batch_size), row.engine, row.kernels};
+    std::vector<tables::TableCell> cells{row.model, std::to_string(row.batch_size), row.engine, row.kernels};
     for (const auto value : {row.ratio.value, row.ratio.low, row.ratio.high}) cells.push_back(known_number(value));
     cells.push_back(std::to_string(row.ratio.count));
     cells.push_back(known_number(row.seconds.value));
@@ -97,8 +97,8 @@ Table flat_table(const CostReport& report) {
   return table;
 }
 
-Table flat_positions(const CostReport& report) {
-  Table table;
+tables::Table flat_positions(const records::CostReport& report) {
+  tables::Table table;
   table.columns = {"model", "batch_size",        "engine",       "block", "depth", "ratio",
                    "steps", "resident_relative", "held_relative"};
   for (const auto& row : report.rows) {
@@ -113,8 +113,8 @@ Table flat_positions(const CostReport& report) {
 
 }  // namespace
 
-Table engine_table(const std::vector<const CostRow*>& rows) {
-  Table table;
+tables::Table engine_table(const std::vector<const records::CostRow*>& rows) {
+  tables::Table table;
   table.columns = {"engine", "layers",     "time / SGDM",       "95 % interval",
                    "step",   "RSS / SGDM", "LibTorch's / SGDM", "steps timed"};
   std::vector<double> time;
@@ -123,9 +123,9 @@ Table engine_table(const std::vector<const CostRow*>& rows) {
   for (const auto* row : rows) {
     const bool any = row->ratio.count > 0;
     table.rows.push_back(
-        {engine(row->engine).label, row->kernels, ratio_text(any ? row->ratio.value : 0), interval_text(row->ratio),
-         any ? seconds_text(row->seconds.value) : "-", memory_text(row->resident), memory_text(row->held),
-         row->note.empty() ? std::to_string(row->ratio.count) : row->note});
+        {engine(row->engine).label, row->kernels, tables::ratio_text(any ? row->ratio.value : 0),
+         interval_text(row->ratio), any ? seconds_text(row->seconds.value) : "-", memory_text(row->resident),
+         memory_text(row->held), row->note.empty() ? std::to_string(row->ratio.count) : row->note});
     // SGDM relative to itself is no measurement.
     if (engine(row->engine).is_baseline()) table.rows.back()[3] = "";
     time.push_back(any ? row->ratio.value : 0);
@@ -138,21 +138,21 @@ Table engine_table(const std::vector<const CostRow*>& rows) {
   return table;
 }
 
-std::vector<std::vector<const CostRow*>> by_workload(const CostReport& report) {
-  std::vector<std::vector<const CostRow*>> workloads;
+std::vector<std::vector<const records::CostRow*>> by_workload(const records::CostReport& report) {
+  std::vector<std::vector<const records::CostRow*>> workloads;
   for (const auto& row : report.rows) {
     const auto same = [&](const auto& rows) {
       return rows.front()->model == row.model && rows.front()->batch_size == row.batch_size;
     };
     auto workload = std::find_if(workloads.begin(), workloads.end(), same);
-    if (workload == workloads.end()) workload = workloads.insert(workload, std::vector<const CostRow*>());
+    if (workload == workloads.end()) workload = workloads.insert(workload, std::vector<const records::CostRow*>());
     workload->push_back(&row);
   }
   return workloads;
 }
 
-Presentation present(const CostReport& report, bool positions) {
+tables::Presentation present(const records::CostReport& report, bool positions) {
   return {readable(report, positions), positions ? flat_positions(report) : flat_table(report), report};
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

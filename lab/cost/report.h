@@ -6,15 +6,15 @@
 #include "records/cost_record.h"
 #include "tables/presentation.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 
 /// The rows of one workload for readers, one line each.
-Table engine_table(const std::vector<const CostRow*>& rows);
+tables::Table engine_table(const std::vector<const records::CostRow*>& rows);
 /// The rows by workload, in the report's order.
-std::vector<std::vector<const CostRow*>> by_workload(const CostReport& report);
+std::vector<std::vector<const records::CostRow*>> by_workload(const records::CostReport& report);
 
 /// For readers a table for each workload, and with `positions` one for each engine with blocks. The flat table is of
 /// engines, or of blocks with `positions`.
-Presentation present(const CostReport& report, bool positions = false);
+tables::Presentation present(const records::CostReport& report, bool positions = false);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

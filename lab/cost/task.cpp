@@ -10,7 +10,7 @@
 
 #include <fstream>
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 namespace {
 
 CostTask task_from(const std::string& json) {
@@ -55,4 +55,4 @@ TaskEnd run_task_process(const CostTask& task, Progress& progress) {
   return end;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

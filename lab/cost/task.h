@@ -10,7 +10,7 @@
 #include "cost/measure.h"
 #include "cost/memory.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 
 /// A measurement in a process of its own: peak memories do not mix, and if memory does not suffice it ends alone.
 struct CostTask {
@@ -34,4 +34,4 @@ struct TaskEnd {          // NOLINT(bugprone-exception-escape): the library's js
 /// In the parent. An interruption is handed on; a timing then gives what it has.
 TaskEnd run_task_process(const CostTask& task, Progress& progress);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace sgdph::lab {
+namespace sgdph::lab::cost {
 
 /// When to stop: after so many rounds, or, if that is 0, when the time is used up and a few rounds are done.
 struct TimeLimit {
@@ -14,4 +14,4 @@ struct TimeLimit {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TimeLimit, rounds, seconds, every_position)
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::cost

@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 namespace {
 
 // As LibTorch aligns its own.
@@ -62,4 +62,4 @@ at::Tensor BufferPool::tensor(const std::vector<int64_t>& sizes) {
   return at::from_blob(memory, sizes, give_back, at::TensorOptions().dtype(at::kFloat));
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 
 /// Memory for batches, used again when the last tensor that refers to it is gone: fresh memory of 40 MB and more comes
 /// from the system page by page, which costs as much as filling it. Thread-safe; tensors may outlive the pool.
@@ -22,4 +22,4 @@ class BufferPool {
   std::shared_ptr<Shelf> shelf_;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

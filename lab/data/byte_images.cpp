@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 
 ByteImages::ByteImages(Content content) : content_(std::move(content)) {
   const auto& shape = content_.shape;
@@ -60,4 +60,4 @@ int64_t ByteImages::read(int64_t index, Random* random, float* out) const {
   return content_.labels[static_cast<size_t>(index)];
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

@@ -8,7 +8,7 @@
 #include "data/dataset.h"
 #include "data/normalisation.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 
 /// Images kept in memory as bytes, channel by channel. Augmented by a flip with probability 1/2, after a crop at random
 /// from the image with a black border of `padding` pixels.
@@ -38,4 +38,4 @@ class ByteImages : public Dataset {
   std::vector<Table> tables_;  ///< of each channel
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 namespace {
 
 constexpr double kMinArea = 0.08;
@@ -41,4 +41,4 @@ Box centre_crop(int width, int height, int shorter, int side) {
       side * x_scale, side * y_scale};
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

@@ -2,7 +2,7 @@
 
 #include "data/random.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 
 /// A part of an image, in pixels from its upper left corner.
 struct Box {
@@ -20,4 +20,4 @@ Box random_resized_crop(int width, int height, Random& random);
 /// CenterCrop, in one step.
 Box centre_crop(int width, int height, int shorter, int side);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

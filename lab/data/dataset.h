@@ -7,7 +7,7 @@
 
 #include "data/random.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 
 /// What a network must know of a data set.
 struct ImageShape {
@@ -32,4 +32,4 @@ class Dataset {
   virtual int64_t read(int64_t index, Random* random, float* out) const = 0;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/names.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -106,4 +106,4 @@ std::unique_ptr<Dataset> open_test_set(const std::string& name, const fs::path& 
   return open_part(dataset(name), path, false);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

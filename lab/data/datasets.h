@@ -9,7 +9,7 @@
 
 #include "data/dataset.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 
 /// The folder of data sets that we download, unless another is named.
 constexpr const char* kDataRoot = "data";
@@ -87,4 +87,4 @@ DatasetPair open_dataset(const std::string& name, const std::filesystem::path& p
 /// The test part alone.
 std::unique_ptr<Dataset> open_test_set(const std::string& name, const std::filesystem::path& path);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

@@ -9,7 +9,7 @@
 #include "data/byte_images.h"
 #include "formats/idx.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,8 +30,8 @@ std::unique_ptr<Dataset> open_fashion_mnist(const DatasetEntry& entry, const fs:
   const auto& part = train ? entry.train : entry.test;
   const auto images_path = find_file(folder, part.files[0]);
   const auto labels_path = find_file(folder, part.files[1]);
-  auto images = read_idx_file(images_path);
-  const auto labels = read_idx_file(labels_path);
+  auto images = formats::read_idx_file(images_path);
+  const auto labels = formats::read_idx_file(labels_path);
   const auto& [channels, height, width] = entry.shape;
   if (images.sizes.size() != 3 || images.sizes[1] != height || images.sizes[2] != width) {
     fail(
@@ -60,4 +60,4 @@ std::unique_ptr<Dataset> open_fashion_mnist(const DatasetEntry& entry, const fs:
   return std::make_unique<ByteImages>(std::move(content));
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "data/jpeg_images.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -89,4 +89,4 @@ std::vector<fs::path> image_folder_pictures(const DatasetEntry& entry, const fs:
   return pictures;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

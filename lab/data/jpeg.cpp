@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 namespace {
 
 // The largest picture of ImageNet has 61 million pixels; a header that claims much more is not worth the memory.
@@ -103,4 +103,4 @@ Box Jpeg::decode(const Box& box, int side, PixelImage& image) const {
   return {box.x * scale, box.y * scale, box.width * scale, box.height * scale};
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

@@ -6,7 +6,7 @@
 #include "data/crop.h"
 #include "data/resize.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 
 /// A JPEG in memory, its header read: the size decides on the crop, and the crop on how much of it to decode. The bytes
 /// must outlive it. What is not a JPEG, or damaged, is a UserError that begins with `where`.
@@ -29,4 +29,4 @@ class Jpeg {
   bool cmyk_ = false;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

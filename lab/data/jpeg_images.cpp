@@ -7,7 +7,7 @@
 #include "data/jpeg.h"
 #include "data/resize.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 namespace {
 
 constexpr int kSide = 224;
@@ -63,4 +63,4 @@ int64_t JpegImages::read(int64_t index, Random* random, float* out) const {
   return files_.label(index);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

@@ -8,7 +8,7 @@
 
 #include "data/dataset.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 
 /// The files of an image set. ImageNet has 1.3 million: their names are kept in one string.
 class ImageFiles {
@@ -54,4 +54,4 @@ class JpegImages : public Dataset {
   TestView test_view_;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

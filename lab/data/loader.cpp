@@ -17,7 +17,7 @@
 #include "base/error.h"
 #include "data/buffer_pool.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 namespace {
 
 // Streams of the generator: epochs count from 0, images of an epoch from 1.
@@ -217,4 +217,4 @@ int64_t Loader::damaged() const {
   return impl_->damaged;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

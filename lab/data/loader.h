@@ -8,7 +8,7 @@
 
 #include "data/dataset.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 
 struct LoaderOptions {
   int64_t batch_size = 128;
@@ -52,4 +52,4 @@ class Loader {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

@@ -10,7 +10,7 @@
 #include "data/jpeg_images.h"
 #include "formats/image_list.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 namespace {
 
 namespace fs = std::filesystem;
@@ -21,7 +21,7 @@ std::map<std::string, std::vector<std::string>> read_lists(const DatasetEntry& e
   for (const auto& list : entry.train.files) {
     const auto path = folder / list.name;
     if (!fs::exists(path)) fail("{} is missing", path.string());
-    for (auto& image : parse_image_list(read_file(path), path.string())) {
+    for (auto& image : formats::parse_image_list(read_file(path), path.string())) {
       names_of_class[image.label].push_back(std::move(image.filename));
     }
   }
@@ -68,4 +68,4 @@ std::vector<fs::path> mini_imagenet_pictures(const DatasetEntry& entry, const fs
   return pictures;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

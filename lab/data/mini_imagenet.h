@@ -6,7 +6,7 @@
 
 #include "data/datasets.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 
 /// Mini-ImageNet (Vinyals et al., 2016, in the lists of Ravi and Larochelle) as a task of classification: a folder with
 /// the entry's lists and images/. The lists' classes are joined, in the order of their labels; of each, the first
@@ -16,4 +16,4 @@ std::unique_ptr<Dataset> open_mini_imagenet(const DatasetEntry& entry, const std
 std::vector<std::filesystem::path> mini_imagenet_pictures(
     const DatasetEntry& entry, const std::filesystem::path& folder);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

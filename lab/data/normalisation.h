@@ -2,7 +2,7 @@
 
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 
 /// Per channel, of values in [0, 1]: (value - mean) / deviation.
 struct Normalisation {
@@ -10,4 +10,4 @@ struct Normalisation {
   std::vector<float> deviation;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

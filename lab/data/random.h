@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 
 /// A small counter-based generator (SplitMix64): a stream is a pure function of its seeds, so that an augmentation
 /// depends on seed, epoch and image only and never on the number of workers.
@@ -27,4 +27,4 @@ class Random {
   uint64_t state_;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 namespace {
 
 // The compiler's own vectors: SSE, NEON or plain code, with the same results.
@@ -124,4 +124,4 @@ void resize(
   }
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

@@ -6,7 +6,7 @@
 #include "data/crop.h"
 #include "data/normalisation.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 
 /// Red, green, blue and an unused byte for each pixel, so that a pixel is one vector.
 struct PixelImage {
@@ -28,4 +28,4 @@ void resize(
     const PixelImage& image, const Box& box, const ResizeOptions& options, const Normalisation& normalisation,
     float* out);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

@@ -8,7 +8,7 @@
 #include "data/image_folder.h"
 #include "data/mini_imagenet.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::data {
 namespace {
 
 constexpr int64_t kCifarMaxBytes = int64_t{256} << 20;
@@ -131,4 +131,4 @@ const std::vector<DatasetEntry>& datasets() {
   return rows;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::data

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 
 /// Ctrl-C: not the user's mistake, but handled like one by whoever does not care.
 class Interrupted : public UserError {
@@ -16,4 +16,4 @@ inline bool is_set(const std::atomic<bool>* flag) {
   return flag != nullptr && flag->load(std::memory_order_relaxed);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 namespace {
 
 constexpr size_t kDigestPiece = size_t{1} << 20;
@@ -93,4 +93,4 @@ Checksum file_checksum(const std::filesystem::path& path, DigestKind kind) {
   return {kind, file_digest(path, kind)};
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 
 enum class DigestKind { Md5, Sha256 };
 
@@ -41,4 +41,4 @@ struct Checksum {
 
 Checksum file_checksum(const std::filesystem::path& path, DigestKind kind);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

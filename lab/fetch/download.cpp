@@ -9,7 +9,7 @@
 #include "fetch/http_request.h"
 #include "fetch/part_file.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 namespace {
 
 using std::chrono::milliseconds;
@@ -96,4 +96,4 @@ void download(
   part.put_in_place();
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

@@ -11,7 +11,7 @@
 #include "fetch/cancel.h"
 #include "fetch/digest.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 
 struct DownloadOptions {
   int retries = 5;                          ///< after a transient failure that brought nothing new
@@ -35,4 +35,4 @@ void download(
     const std::string& url, const std::filesystem::path& target, const std::optional<Checksum>& checksum,
     const DownloadOptions& options);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

@@ -12,7 +12,7 @@
 #include "fetch/unpack.h"
 #include "fetch/verify.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -38,11 +38,11 @@ fs::path root_of(const fs::path& root, const std::string& folder) {
 }
 
 /// A message of the readers, which ends with the advice to fetch: that is under way.
-std::string without_remedy(const std::string& message, const DatasetEntry& entry, const fs::path& path) {
-  return message.substr(0, message.find("; " + remedy(entry, path)));
+std::string without_remedy(const std::string& message, const data::DatasetEntry& entry, const fs::path& path) {
+  return message.substr(0, message.find("; " + data::remedy(entry, path)));
 }
 
-std::vector<std::string> file_names(const DatasetEntry& entry) {
+std::vector<std::string> file_names(const data::DatasetEntry& entry) {
   std::vector<std::string> names;
   for (const auto* part : {&entry.train, &entry.test}) {
     for (const auto& file : part->files) names.push_back(file.name);
@@ -56,7 +56,7 @@ fs::path lock_file(const fs::path& path) {
 
 class Fetch {
  public:
-  Fetch(const DatasetEntry& entry, const DatasetArchive& source, const FetchOptions& options)
+  Fetch(const data::DatasetEntry& entry, const data::DatasetArchive& source, const FetchOptions& options)
       : entry_(entry),
         source_(source),
         options_(options),
@@ -147,7 +147,7 @@ class Fetch {
     unpacking.cancel = options_.download.cancel;
     unpack(archive_, staging.path(), unpacking);
     try {
-      open_dataset(entry_.name, staging.path());
+      data::open_dataset(entry_.name, staging.path());
     } catch (const UserError& e) {
       fail(
           "{} does not hold a well-formed data set: {}", archive_.string(),
@@ -187,8 +187,8 @@ class Fetch {
     }
   }
 
-  const DatasetEntry& entry_;
-  const DatasetArchive& source_;
+  const data::DatasetEntry& entry_;
+  const data::DatasetArchive& source_;
   const FetchOptions& options_;
   Checksum official_;
   std::string url_;
@@ -200,7 +200,7 @@ class Fetch {
 };
 
 /// For a data set that the user must get.
-FetchResult explain(const DatasetEntry& entry, const FetchOptions& options) {
+FetchResult explain(const data::DatasetEntry& entry, const FetchOptions& options) {
   if (!options.url.empty() || !options.checksum.empty()) {
     fail("{} is not downloaded by us: a URL or checksum means nothing for it", entry.name);
   }
@@ -220,16 +220,16 @@ FetchResult explain(const DatasetEntry& entry, const FetchOptions& options) {
       say(fmt::format("what is in {} cannot be used: {}", folder.string(), e.what()));
     }
   }
-  say(instructions(entry));
+  say(data::instructions(entry));
   return {FetchOutcome::Instructions, folder};
 }
 
 }  // namespace
 
 FetchResult fetch(const std::string& name, const FetchOptions& options) {
-  const auto& entry = dataset(name);
+  const auto& entry = data::dataset(name);
   const auto& archive = entry.origin.archive;
   return archive ? Fetch(entry, *archive, options).run() : explain(entry, options);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

@@ -6,7 +6,7 @@
 
 #include "fetch/download.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 
 struct FetchOptions {
   std::filesystem::path root;  ///< the data set becomes a folder in it; empty: where it is looked for by default
@@ -34,4 +34,4 @@ struct FetchResult {
 /// complete data set or none. A second process that fetches the same set is refused meanwhile.
 FetchResult fetch(const std::string& name, const FetchOptions& options);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

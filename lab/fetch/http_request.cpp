@@ -11,7 +11,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 namespace {
 
 using std::chrono::milliseconds;
@@ -189,4 +189,4 @@ RequestEnd request_rest(const std::string& url, PartFile& part, const DownloadOp
   return Request(url, part, options).run();
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

@@ -9,7 +9,7 @@
 #include "fetch/download.h"
 #include "fetch/part_file.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 
 /// How a request ended.
 struct RequestEnd {
@@ -24,4 +24,4 @@ struct RequestEnd {
 /// when this returns or throws.
 RequestEnd request_rest(const std::string& url, PartFile& part, const DownloadOptions& options);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

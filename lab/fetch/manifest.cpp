@@ -6,7 +6,7 @@
 #include "base/files.h"
 #include "fetch/digest.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -86,4 +86,4 @@ void Manifest::check_files(const fs::path& folder) const {
   }
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 
 /// What was fetched, beside the files themselves, so that later damage is noticed.
 struct Manifest {
@@ -32,4 +32,4 @@ struct Manifest {
   void check_files(const std::filesystem::path& folder) const;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

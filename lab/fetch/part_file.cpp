@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 
 namespace fs = std::filesystem;
 
@@ -71,4 +71,4 @@ void PartFile::open(OutputFile::Mode mode) {
   file_.emplace(path_, mode, "; what is there can be continued");
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

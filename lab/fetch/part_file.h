@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 
 /// What must be the same for a part to be continued.
 struct PartOrigin {
@@ -47,4 +47,4 @@ class PartFile {
   std::optional<OutputFile> file_;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

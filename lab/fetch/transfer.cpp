@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 namespace {
 
 constexpr double kMegabyte = 1e6;
@@ -21,4 +21,4 @@ std::string TransferText::at(int64_t bytes, int64_t total, double now) {
   return fmt::format("{:.1f}{} MB{}", static_cast<double>(bytes) / kMegabyte, whole, rate);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 
 /// How far and how fast a download is: "68.1 of 161.2 MB  3.4 MB/s". What was there before counts for how far, not for
 /// how fast.
@@ -17,4 +17,4 @@ class TransferText {
   double started_ = 0;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

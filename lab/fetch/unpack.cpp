@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/files.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -155,4 +155,4 @@ fs::path StagingFolder::put_in_place() {
   return old;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

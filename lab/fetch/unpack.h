@@ -8,7 +8,7 @@
 
 #include "fetch/cancel.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 
 struct UnpackOptions {
   std::string folder;                 ///< of the archive, which holds the files
@@ -45,4 +45,4 @@ class StagingFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

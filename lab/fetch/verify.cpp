@@ -10,7 +10,7 @@
 #include "fetch/digest.h"
 #include "fetch/manifest.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -19,20 +19,20 @@ void stop_if_cancelled(const VerifyOptions& options) {
   if (is_set(options.cancel)) throw Interrupted("interrupted while verifying");
 }
 
-bool has_published_digests(const DatasetEntry& entry, const fs::path& folder) {
-  const auto published = [&](const DatasetFile& file) {
+bool has_published_digests(const data::DatasetEntry& entry, const fs::path& folder) {
+  const auto published = [&](const data::DatasetFile& file) {
     const auto path = folder / file.name;
     std::error_code error;
     if (file.md5.empty() || !fs::exists(path, error)) return false;  // unpacked, perhaps; the form decides
     return std::find(file.md5.begin(), file.md5.end(), file_digest(path, DigestKind::Md5)) != file.md5.end();
   };
-  const auto all = [&](const DatasetPart& part) {
+  const auto all = [&](const data::DatasetPart& part) {
     return std::all_of(part.files.begin(), part.files.end(), published);
   };
   return all(entry.train) && all(entry.test);
 }
 
-Provenance check_digests(const DatasetEntry& entry, const fs::path& folder, VerifyReport& report) {
+Provenance check_digests(const data::DatasetEntry& entry, const fs::path& folder, VerifyReport& report) {
   if (const auto manifest = Manifest::read(folder)) {
     if (manifest->dataset != entry.name) {
       fail("{} is of {}, not of {}", (folder / Manifest::kFile).string(), manifest->dataset, entry.name);
@@ -55,14 +55,14 @@ int64_t read_headers(const std::vector<fs::path>& files, const VerifyOptions& op
   for (const auto& file : files) {
     stop_if_cancelled(options);
     const auto bytes = read_file(file);
-    const Jpeg header(bytes, file.string());
+    const data::Jpeg header(bytes, file.string());
     ++done;
     if (options.progress) options.progress(done, static_cast<int64_t>(files.size()));
   }
   return done;
 }
 
-int64_t decode_all(const DatasetPair& pair, const VerifyOptions& options) {
+int64_t decode_all(const data::DatasetPair& pair, const VerifyOptions& options) {
   const auto total = pair.train->size() + pair.test->size();
   std::vector<float> image(static_cast<size_t>(pair.train->shape().values()));
   int64_t done = 0;
@@ -92,7 +92,7 @@ std::string VerifyReport::verdict() const {
 std::vector<std::string> VerifyReport::lines() const {
   std::vector<std::string> lines{fmt::format("{} in {}: {}", name, path.string(), verdict())};
   lines.push_back(fmt::format("{} training and {} test images, {} classes", train, test, classes));
-  const auto& published = dataset(name);
+  const auto& published = data::dataset(name);
   if (train != published.train.images || test != published.test.images) {
     lines.back() += fmt::format(" (published: {} and {})", published.train.images, published.test.images);
   }
@@ -102,13 +102,13 @@ std::vector<std::string> VerifyReport::lines() const {
 }
 
 VerifyReport verify(const std::string& name, const fs::path& path, const VerifyOptions& options) {
-  const auto& entry = dataset(name);
+  const auto& entry = data::dataset(name);
   VerifyReport report;
   report.name = name;
-  report.path = data_folder(entry, path);
+  report.path = data::data_folder(entry, path);
   report.provenance = check_digests(entry, report.path, report);
   stop_if_cancelled(options);
-  const auto pair = open_dataset(name, path.empty() ? path : report.path);
+  const auto pair = data::open_dataset(name, path.empty() ? path : report.path);
   report.classes = pair.train->classes();
   report.train = pair.train->size();
   report.test = pair.test->size();
@@ -120,4 +120,4 @@ VerifyReport verify(const std::string& name, const fs::path& path, const VerifyO
   return report;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

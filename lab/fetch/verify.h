@@ -9,7 +9,7 @@
 
 #include "fetch/cancel.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::fetch {
 
 enum class Provenance {
   Published,  ///< digests of the published files, or unchanged since a published archive was unpacked
@@ -45,4 +45,4 @@ struct VerifyOptions {
 VerifyReport verify(
     const std::string& name, const std::filesystem::path& path, const VerifyOptions& options = VerifyOptions());
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::fetch

@@ -4,7 +4,7 @@
 
 #include <array>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 namespace {
 
 constexpr std::array<uint32_t, 256> make_castagnoli_table() {
@@ -65,4 +65,4 @@ std::string_view ByteReader::take_until(char end) {
   return taken;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

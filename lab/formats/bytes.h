@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 
 /// What the binary formats are made of: little-endian numbers and checksums.
 
@@ -40,4 +40,4 @@ class ByteReader {
   size_t position_;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

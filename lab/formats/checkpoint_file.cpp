@@ -3,7 +3,7 @@
 #include "base/files.h"
 #include "formats/bytes.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 namespace {
 
 constexpr std::string_view kMagic = "SGDPHCKP";
@@ -121,4 +121,4 @@ void write_checkpoint(
   write_file_atomically(path, pieces);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 
 /// The container of a checkpoint: a fixed preamble, a JSON header, then named sections of bytes.
 ///
@@ -58,4 +58,4 @@ using CheckpointSections = std::vector<std::pair<std::string, std::string_view>>
 void write_checkpoint(
     const std::filesystem::path& path, const nlohmann::json& meta, const CheckpointSections& sections);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 namespace {
 
 struct Layout {
@@ -50,4 +50,4 @@ void append_cifar(std::string_view bytes, CifarFormat format, const std::string&
   }
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 
 /// The binary versions of CIFAR: records of the labels, a byte each, and 3 x 32 x 32 bytes, channel by channel.
 enum class CifarFormat {
@@ -23,4 +23,4 @@ struct CifarImages {
 /// Appends the records of a file's `bytes`; `where` names it in messages. On a mistake `images` stays as it was.
 void append_cifar(std::string_view bytes, CifarFormat format, const std::string& where, CifarImages& images);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 
 CsvReader::CsvReader(std::string_view bytes, std::string where) : rest_(bytes), where_(std::move(where)) {}
 
@@ -49,4 +49,4 @@ void CsvReader::split() {
   }
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

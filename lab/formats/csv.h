@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 
 /// Comma-separated values, line by line. A field in quotes may hold commas, and quotes written twice (RFC 4180), but no
 /// line end. Lines may end as on Windows, and the last one may be blank.
@@ -33,4 +33,4 @@ class CsvReader {
   std::vector<std::string> fields_;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

@@ -10,7 +10,7 @@
 #include <climits>
 #include <cstring>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 namespace {
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
@@ -157,4 +157,4 @@ bool is_event_file(const std::filesystem::path& path) {
   return path.filename().string().rfind(kPrefix, 0) == 0;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

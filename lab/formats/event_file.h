@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 
 /// TensorBoard's event files: TFRecord framing (length, masked CRC-32C of the length, data, masked CRC-32C of the data)
 /// around Event messages of protobuf. Only what scalars need is written.
@@ -48,4 +48,4 @@ class EventFile {
 /// Whether it is named as event files are.
 bool is_event_file(const std::filesystem::path& path);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

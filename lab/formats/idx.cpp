@@ -9,7 +9,7 @@
 #include <cstring>
 #include <memory>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 namespace {
 
 constexpr unsigned kUnsignedByte = 8;
@@ -95,4 +95,4 @@ IdxArray read_idx_file(const std::filesystem::path& path) {
   return parse_idx(unpacked(path), path.string());
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

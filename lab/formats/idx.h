@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 
 /// An array of unsigned bytes in the idx format of MNIST: two zero bytes, the type (8), the number of sizes, the sizes
 /// (big-endian, 32 bits each), the values.
@@ -21,4 +21,4 @@ IdxArray parse_idx(std::string_view bytes, const std::string& where);
 /// Of a file, compressed by gzip or plain.
 IdxArray read_idx_file(const std::filesystem::path& path);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

@@ -4,7 +4,7 @@
 #include "base/escape.h"
 #include "formats/csv.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 namespace {
 
 const std::vector<std::string>& columns() {
@@ -50,4 +50,4 @@ std::vector<ListedImage> parse_image_list(std::string_view bytes, const std::str
   return images;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 
 struct ListedImage {
   std::string filename;  ///< a plain name: no folders
@@ -15,4 +15,4 @@ struct ListedImage {
 /// the file in messages.
 std::vector<ListedImage> parse_image_list(std::string_view bytes, const std::string& where);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

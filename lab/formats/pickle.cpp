@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 
 Pickle::Pickle(std::string_view bytes) {
   ByteReader reader(bytes);
@@ -228,4 +228,4 @@ bool Pickle::run_object(unsigned char code, ByteReader& reader) {
   }
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 
 class ByteReader;
 
@@ -58,4 +58,4 @@ class Pickle {
   const Value* top_ = nullptr;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

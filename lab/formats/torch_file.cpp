@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 namespace {
 
 using Kind = Pickle::Kind;
@@ -165,4 +165,4 @@ std::string_view TorchFile::storage(const StoredTensor& tensor) const {
   return bytes;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 
 /// Of what torch.save names DoubleStorage and so on.
 enum class ElementType { Double, Float, Half, BFloat16, Long, Int, Short, Char, Byte, Bool };
@@ -41,4 +41,4 @@ class TorchFile {
   std::map<std::string, StoredTensor> tensors_;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

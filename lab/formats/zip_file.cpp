@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 namespace {
 
 constexpr uint32_t kLocalHeader = 0x04034b50;
@@ -112,4 +112,4 @@ std::string_view ZipFile::read(const std::string& name) const {
   return content;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::formats {
 
 /// The members of a ZIP archive held in memory (PKWARE's APPNOTE 6.3.3, with ZIP64), stored without compression, which
 /// is what torch.save writes. Sizes and checksums are checked.
@@ -37,4 +37,4 @@ class ZipFile {
   std::string folder_;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::formats

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <optional>
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 
 std::vector<Block> blocks_of(const torch::nn::Module& model, bool every_1d) {
   std::vector<Block> blocks;
@@ -29,7 +29,8 @@ std::vector<Block> choose_blocks(const std::vector<Block>& all, const std::strin
   std::vector<Block> chosen;
   if (const auto count = number_from<int64_t>(text)) {
     if (*count < 1) fail("--blocks: takes a number from 1 on, or names, got '{}'", text);
-    for (const auto place : evenly_spread(all.size(), static_cast<size_t>(*count))) chosen.push_back(all[place]);
+    for (const auto place : tables::evenly_spread(all.size(), static_cast<size_t>(*count)))
+      chosen.push_back(all[place]);
     return chosen;
   }
   const auto wanted = words_between_commas(text);
@@ -44,10 +45,10 @@ std::vector<Block> choose_blocks(const std::vector<Block>& all, const std::strin
 std::vector<int64_t> spread_channels(int64_t channels, int64_t most) {
   std::vector<int64_t> chosen;
   const auto count = most == 0 ? channels : std::min(channels, most);
-  for (const auto place : evenly_spread(static_cast<size_t>(channels), static_cast<size_t>(count))) {
+  for (const auto place : tables::evenly_spread(static_cast<size_t>(channels), static_cast<size_t>(count))) {
     chosen.push_back(static_cast<int64_t>(place));
   }
   return chosen;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

@@ -10,7 +10,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 
 /// A channel-wise parameter and what it is in the network.
 struct Block {
@@ -32,4 +32,4 @@ std::vector<Block> choose_blocks(const std::vector<Block>& all, const std::strin
 /// At most `most` of the channels, evenly spread; 0: all.
 std::vector<int64_t> spread_channels(int64_t channels, int64_t most);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

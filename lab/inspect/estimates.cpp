@@ -6,32 +6,37 @@
 
 #include <cmath>
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 namespace {
 
 /// Measures every block at every step and moves nothing.
-Settings still_settings(const Settings& run, const std::string& probe, bool every_1d) {
-  Settings s;
-  s.opt = kOwnOptimizer;
+settings::Settings still_settings(const settings::Settings& run, const std::string& probe, bool every_1d) {
+  settings::Settings s;
+  s.opt = optimizers::kOwnOptimizer;
   s.seed = run.seed;
-  s.optimizer = {{"lr", 0.},         {"weight_decay", 0.},   {"probe", probe},
-                 {"refresh", "all"}, {"shift_guard", false}, {kBlocks, every_1d ? "published" : kBlocksByModule}};
+  s.optimizer = {
+      {"lr", 0.},
+      {"weight_decay", 0.},
+      {"probe", probe},
+      {"refresh", "all"},
+      {"shift_guard", false},
+      {optimizers::kBlocks, every_1d ? "published" : optimizers::kBlocksByModule}};
   // Of a run of another optimizer, what the command line gave.
   for (const auto* name : {"rule", "hessian_momentum", "probe_cycle"}) {
     if (run.optimizer.count(name) != 0) s.optimizer[name] = run.optimizer.at(name);
   }
   if (run.opt == s.opt && run.optimizer.count("eps") != 0) s.optimizer["eps"] = run.optimizer.at("eps");
-  s.optimizer = resolve_optimizer(s.opt, s.optimizer);
+  s.optimizer = optimizers::resolve_optimizer(s.opt, s.optimizer);
   return s;
 }
 
 }  // namespace
 
-RunningEstimates::RunningEstimates(const torch::nn::Module& model, const Settings& settings, bool every_1d) {
+RunningEstimates::RunningEstimates(const torch::nn::Module& model, const settings::Settings& settings, bool every_1d) {
   for (const auto* probe : {"ones", "hadamard", "rademacher"}) {
     settings_ = still_settings(settings, probe, every_1d);
     probes_.emplace_back(probe);
-    optimizers_.push_back(make_optimizer(model, settings_.opt, settings_.optimizer, settings_.seed));
+    optimizers_.push_back(optimizers::make_optimizer(model, settings_.opt, settings_.optimizer, settings_.seed));
   }
 }
 
@@ -75,4 +80,4 @@ std::vector<HeldEstimate> RunningEstimates::of(const HessianBlock& hessian, int6
   return all;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

@@ -8,7 +8,7 @@
 #include "optimizers/training_optimizer.h"
 #include "settings/settings.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 
 /// A block's curvature as SGD-PH holds it with one of the probes; of the channels whose rows are known, float64.
 struct HeldEstimate {
@@ -23,19 +23,19 @@ struct HeldEstimate {
 class RunningEstimates {
  public:
   /// Rule, smoothing and seed are the settings', of which a UserError may complain; the floor is that of the probe.
-  RunningEstimates(const torch::nn::Module& model, const Settings& settings, bool every_1d);
+  RunningEstimates(const torch::nn::Module& model, const settings::Settings& settings, bool every_1d);
 
   /// After so many refreshes. A parameter that is no block to the optimizer, such as the last one of the published
   /// rule, has none.
   std::vector<HeldEstimate> of(const HessianBlock& hessian, int64_t refreshes);
 
   /// Rule and smoothing, every default filled in.
-  const Settings& settings() const { return settings_; }
+  const settings::Settings& settings() const { return settings_; }
 
  private:
-  Settings settings_;
+  settings::Settings settings_;
   std::vector<std::string> probes_;
-  std::vector<std::unique_ptr<TrainingOptimizer>> optimizers_;
+  std::vector<std::unique_ptr<optimizers::TrainingOptimizer>> optimizers_;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

@@ -5,7 +5,7 @@
 #include <ATen/Functions.h>
 #include <torch/types.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 namespace {
 
 double norm_of(const at::Tensor& tensor) {
@@ -13,7 +13,7 @@ double norm_of(const at::Tensor& tensor) {
 }
 
 double quotient(double above, double below) {
-  return below == 0 ? kUnknown : above / below;
+  return below == 0 ? records::kUnknown : above / below;
 }
 
 std::vector<double> numbers_of(const at::Tensor& tensor) {
@@ -24,8 +24,8 @@ std::vector<double> numbers_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-Agreement agreement(const at::Tensor& numbers, const at::Tensor& diagonal) {
-  Agreement found;
+records::Agreement agreement(const at::Tensor& numbers, const at::Tensor& diagonal) {
+  records::Agreement found;
   found.cosine = quotient(numbers.dot(diagonal).item<double>(), norm_of(numbers) * norm_of(diagonal));
   found.error = quotient(norm_of(numbers - diagonal), norm_of(diagonal));
   const auto there = diagonal.ne(0);
@@ -33,12 +33,12 @@ Agreement agreement(const at::Tensor& numbers, const at::Tensor& diagonal) {
   const auto truth = diagonal.masked_select(there);
   if (truth.numel() == 0) return found;
   found.same_sign = kept.sign().eq(truth.sign()).to(at::kDouble).mean().item<double>();
-  found.median_ratio = median_known(numbers_of((kept / truth).abs()));
+  found.median_ratio = tables::median_known(numbers_of((kept / truth).abs()));
   return found;
 }
 
-BlockRow block_row(const HessianBlock& hessian, const std::vector<HeldEstimate>& held) {
-  BlockRow row;
+records::BlockRow block_row(const HessianBlock& hessian, const std::vector<HeldEstimate>& held) {
+  records::BlockRow row;
   row.block = hessian.block.name;
   row.kind = hessian.block.kind;
   row.channels = hessian.block.channels();
@@ -69,7 +69,7 @@ BlockRow block_row(const HessianBlock& hessian, const std::vector<HeldEstimate>&
     row.product_error = quotient(norm_of(hessian.optimizer_row_sum - row_sum), norm_of(row_sum));
   }
   for (const auto& probe : held) {
-    ProbeRow found;
+    records::ProbeRow found;
     found.probe = probe.probe;
     found.estimate = agreement(probe.estimate, diagonal);
     if (probe.divisor.defined()) found.divisor = agreement(probe.divisor, diagonal.abs());
@@ -80,4 +80,4 @@ BlockRow block_row(const HessianBlock& hessian, const std::vector<HeldEstimate>&
   return row;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

@@ -8,10 +8,10 @@
 #include "inspect/hessian_block.h"
 #include "records/inspect_record.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 
-Agreement agreement(const at::Tensor& numbers, const at::Tensor& diagonal);
+records::Agreement agreement(const at::Tensor& numbers, const at::Tensor& diagonal);
 
-BlockRow block_row(const HessianBlock& hessian, const std::vector<HeldEstimate>& held);
+records::BlockRow block_row(const HessianBlock& hessian, const std::vector<HeldEstimate>& held);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

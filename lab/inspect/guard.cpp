@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 namespace {
 
 /// The guard's notice says "from now on", and here is no training.
@@ -43,4 +43,4 @@ GuardFinding ask_guard(const at::Tensor& loss, const std::vector<at::Tensor>& pa
   return finding;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 
 /// What SGD-PH itself finds of a block at its first refresh.
 struct GuardFinding {
@@ -15,4 +15,4 @@ struct GuardFinding {
 /// Two products. The loss's graph stays; `parameters` are all of the network, to which the guard compares.
 GuardFinding ask_guard(const at::Tensor& loss, const std::vector<at::Tensor>& parameters, const at::Tensor& block);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

@@ -8,7 +8,7 @@
 #include <sgdph/hessian.h>
 #include <torch/types.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 namespace {
 
 // Of the guard: the row sum, and random signs to compare it with.
@@ -87,4 +87,4 @@ HessianBlock measure_hessian(
   return result;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

@@ -8,7 +8,7 @@
 
 #include "inspect/blocks.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 
 /// The loss whose curvature is looked at, computed anew with its graph.
 using LossFunction = std::function<at::Tensor()>;
@@ -43,4 +43,4 @@ HessianBlock measure_hessian(
     const LossFunction& loss, const std::vector<at::Tensor>& parameters, const Block& block, int64_t max_channels,
     const std::function<void()>& after_product);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

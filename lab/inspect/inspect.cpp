@@ -19,7 +19,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 namespace {
 
 constexpr double kLongWait = 60;   // seconds after which limits are worth a word
@@ -42,7 +42,7 @@ double product_seconds(const Subject& subject, const Block& block, int64_t image
     seconds.push_back(seconds_now() - now);
   }
   seconds.erase(seconds.begin());  // warmed up
-  return median_known(seconds);
+  return tables::median_known(seconds);
 }
 
 /// The same of the whole batch; scaled up from a part of it if it takes long.
@@ -53,11 +53,11 @@ double estimated_product(const Subject& subject, const Block& block) {
   return seconds > kQuick || part == images ? seconds : product_seconds(subject, block, images);
 }
 
-std::string place_of(const InspectReport& report) {
+std::string place_of(const records::InspectReport& report) {
   return fmt::format("{} on {}, batch of {}; {}", report.model, report.dataset, report.batch_size, report.source);
 }
 
-Settings with_values(Settings settings, const OptimizerValues& values) {
+settings::Settings with_values(settings::Settings settings, const optimizers::OptimizerValues& values) {
   for (const auto& [name, value] : values) settings.optimizer[name] = value;
   return settings;
 }
@@ -72,10 +72,10 @@ Inspection::Inspection(InspectOptions options)
   if (!options_.picture.empty()) find_named(blocks_, "block to draw", options_.picture);
 }
 
-InspectReport Inspection::blank_report() const {
+records::InspectReport Inspection::blank_report() const {
   const auto& s = subject_.settings;
-  InspectReport report;
-  static_cast<MachineFacts&>(report) = machine_facts(libtorch_version(), s.threads);
+  records::InspectReport report;
+  static_cast<records::MachineFacts&>(report) = records::machine_facts(train::libtorch_version(), s.threads);
   report.model = s.model;
   report.norm = s.norm;
   report.dataset = s.dataset;
@@ -140,9 +140,10 @@ InspectResult Inspection::run() {
 }
 
 void write_inspect_report(const InspectResult& result, const std::filesystem::path& folder) {
-  present(result.report).write(folder / "inspect", {TableFormat::Json, TableFormat::Markdown, TableFormat::Csv});
+  present(result.report)
+      .write(folder / "inspect", {tables::TableFormat::Json, tables::TableFormat::Markdown, tables::TableFormat::Csv});
   if (result.views.empty()) return;
   write_file_atomically(folder / "inspect.svg", {block_picture(result.views[result.drawn], place_of(result.report))});
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

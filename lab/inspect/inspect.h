@@ -9,11 +9,11 @@
 #include "inspect/report.h"
 #include "inspect/subject.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 
 struct InspectOptions {
-  Settings settings;
-  OptimizerValues estimates;  ///< of the running estimates, over those of the run
+  settings::Settings settings;
+  optimizers::OptimizerValues estimates;  ///< of the running estimates, over those of the run
   SavedWeights weights;
   std::string blocks = "all";  ///< see `choose_blocks`
   bool every_1d = false;
@@ -24,7 +24,7 @@ struct InspectOptions {
 };
 
 struct InspectResult {
-  InspectReport report;
+  records::InspectReport report;
   std::vector<BlockView> views;  ///< as the report's rows
   size_t drawn = 0;              ///< the view for the picture
   bool interrupted = false;      ///< then the report holds what was measured until then
@@ -41,7 +41,7 @@ class Inspection {
   InspectResult run();
 
  private:
-  InspectReport blank_report() const;
+  records::InspectReport blank_report() const;
 
   InspectOptions options_;
   Subject subject_;
@@ -52,4 +52,4 @@ class Inspection {
 /// inspect.json, inspect.md, inspect.csv and inspect.svg.
 void write_inspect_report(const InspectResult& result, const std::filesystem::path& folder);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

@@ -11,7 +11,7 @@
 #include <map>
 #include <utility>
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 namespace {
 
 constexpr int64_t kMostChannels = 64;  // drawn
@@ -79,16 +79,16 @@ std::string channel_numbers(const std::vector<int64_t>& channels, double cell) {
   for (size_t i = 0; i < channels.size(); i += step) {
     const auto at = (static_cast<double>(i) + 0.5) * cell;
     const auto number = std::to_string(channels[i]);
-    text += svg::text(kLeft - 6, kTop + at + 4, "end", number, " class=\"small\"");
-    text += svg::text(kLeft + at, kTop - 6, "middle", number, " class=\"small\"");
+    text += tables::svg::text(kLeft - 6, kTop + at + 4, "end", number, " class=\"small\"");
+    text += tables::svg::text(kLeft + at, kTop - 6, "middle", number, " class=\"small\"");
   }
   return text;
 }
 
 std::string scale_legend(double x, double largest) {
-  auto text = svg::text(x, kTop + 10, "start", fmt::format("1 = {:.3g}, the largest", largest));
-  text += svg::text(x + kSwatch / 2, kTop + 32, "middle", "+") +
-          svg::text(x + 1.5 * kSwatch + 4, kTop + 32, "middle", "\xe2\x88\x92");
+  auto text = tables::svg::text(x, kTop + 10, "start", fmt::format("1 = {:.3g}, the largest", largest));
+  text += tables::svg::text(x + kSwatch / 2, kTop + 32, "middle", "+") +
+          tables::svg::text(x + 1.5 * kSwatch + 4, kTop + 32, "middle", "\xe2\x88\x92");
   for (size_t i = 0; i <= kLevels.size(); ++i) {
     const auto y = kTop + 40 + static_cast<double>(i) * (kSwatch + 4);
     for (const auto* kind : {"plus", "minus"}) {
@@ -102,7 +102,7 @@ std::string scale_legend(double x, double largest) {
     }
     const auto words = i < kLevels.size() ? fmt::format("from {:g}", kLevels[i].least)
                                           : fmt::format("less than {:g}", kLevels.back().least);
-    text += svg::text(x + 2 * kSwatch + 12, y + 13, "start", words);
+    text += tables::svg::text(x + 2 * kSwatch + 12, y + 13, "start", words);
   }
   return text;
 }
@@ -119,7 +119,7 @@ std::string heading_of(const BlockView& view) {
 
 }  // namespace
 
-BlockView::BlockView(const HessianBlock& hessian, const BlockRow& found) : row(found) {
+BlockView::BlockView(const HessianBlock& hessian, const records::BlockRow& found) : row(found) {
   const auto count = std::min<int64_t>(kMostChannels, static_cast<int64_t>(hessian.channels.size()));
   channels.assign(hessian.channels.begin(), hessian.channels.begin() + static_cast<std::ptrdiff_t>(count));
   // Copies, so that the whole block need not stay.
@@ -151,13 +151,13 @@ std::string block_picture(const BlockView& view, const std::string& place) {
   const bool drawn = view.row.note.empty();
   const auto height = drawn ? kTop + std::max(side, 210.) + kBottom : kTop;
   const auto title = fmt::format("Hessian block of {}", view.row.block);
-  auto picture = svg::open(width, height, title, kBlockStyle);
-  picture += svg::text(kLeft, 28, "start", title, " class=\"title\"");
+  auto picture = tables::svg::open(width, height, title, kBlockStyle);
+  picture += tables::svg::text(kLeft, 28, "start", title, " class=\"title\"");
   const auto part =
       drawn && count < view.row.channels ? fmt::format(", {} of {} channels drawn", count, view.row.channels) : "";
-  picture += svg::text(kLeft, 48, "start", place + part);
-  picture += svg::text(kLeft, 66, "start", heading_of(view));
-  if (!drawn) return picture + svg::close();
+  picture += tables::svg::text(kLeft, 48, "start", place + part);
+  picture += tables::svg::text(kLeft, 66, "start", heading_of(view));
+  if (!drawn) return picture + tables::svg::close();
 
   const auto largest = view.values.abs().max().item<double>();
   const auto values = view.values.accessor<double, 2>();
@@ -173,10 +173,10 @@ std::string block_picture(const BlockView& view, const std::string& place) {
              frame_around(strips + kStripStep, kTop, kStrip, side);
   picture += channel_numbers(view.channels, cell);
   const auto below = kTop + side + 20;
-  picture += svg::text(kLeft + side / 2, below, "middle", "channel by channel");
-  picture += svg::text(strips + kStrip / 2, below, "middle", "diagonal");
-  picture += svg::text(strips + kStripStep + kStrip / 2, below, "middle", "row sum");
-  return picture + scale_legend(legend_at, largest) + svg::close();
+  picture += tables::svg::text(kLeft + side / 2, below, "middle", "channel by channel");
+  picture += tables::svg::text(strips + kStrip / 2, below, "middle", "diagonal");
+  picture += tables::svg::text(strips + kStripStep + kStrip / 2, below, "middle", "row sum");
+  return picture + scale_legend(legend_at, largest) + tables::svg::close();
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

@@ -8,13 +8,13 @@
 
 #include "inspect/figures.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 
 /// What a picture shows of a block: some channels, their couplings, diagonal and row sums.
 struct BlockView {
-  BlockView(const HessianBlock& hessian, const BlockRow& row);
+  BlockView(const HessianBlock& hessian, const records::BlockRow& row);
 
-  BlockRow row;
+  records::BlockRow row;
   std::vector<int64_t> channels;
   at::Tensor values;  ///< [channels, channels], float64, symmetric
   at::Tensor diagonal;
@@ -29,4 +29,4 @@ std::string block_picture(const BlockView& view, const std::string& place);
 /// The view whose off-diagonal ratio is the median of those that can tell; the first that can be drawn if none can.
 size_t typical_view(const std::vector<BlockView>& views);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 namespace {
 
 /// Four digits; "-" for what is not known.
@@ -17,7 +17,7 @@ std::string figure(double value) {
   return std::isfinite(value) ? fmt::format("{:.4g}", value) : "-";
 }
 
-std::string remark(const BlockRow& row) {
+std::string remark(const records::BlockRow& row) {
   if (!row.note.empty()) return row.note;
   std::string rows;
   if (row.measured < row.channels) rows = fmt::format("{} rows", row.measured);
@@ -26,19 +26,20 @@ std::string remark(const BlockRow& row) {
 }
 
 /// Some column everywhere empty is left out.
-bool has_remarks(const InspectReport& report) {
-  return std::any_of(report.rows.begin(), report.rows.end(), [](const BlockRow& row) { return !remark(row).empty(); });
+bool has_remarks(const records::InspectReport& report) {
+  return std::any_of(
+      report.rows.begin(), report.rows.end(), [](const records::BlockRow& row) { return !remark(row).empty(); });
 }
 
-Table block_table(const InspectReport& report) {
-  Table table;
+tables::Table block_table(const records::InspectReport& report) {
+  tables::Table table;
   table.columns = {"block",           "channels",           "off diagonal",  "row sum: ratio",
                    "row sum: cosine", "row sum: same sign", "smallest eig.", "largest eig."};
   if (has_remarks(report)) table.columns.emplace_back("remark");
   for (const auto& row : report.rows) {
     table.rows.push_back(
         {row.block, std::to_string(row.channels), figure(row.off_diagonal), figure(row.row_sum.median_ratio),
-         figure(row.row_sum.cosine), percent_text(row.row_sum.same_sign), figure(row.smallest_eigenvalue),
+         figure(row.row_sum.cosine), tables::percent_text(row.row_sum.same_sign), figure(row.smallest_eigenvalue),
          figure(row.largest_eigenvalue)});
     if (has_remarks(report)) table.rows.back().emplace_back(remark(row));
   }
@@ -46,7 +47,7 @@ Table block_table(const InspectReport& report) {
 }
 
 /// The probes there are, in order.
-std::vector<std::string> probes_of(const InspectReport& report) {
+std::vector<std::string> probes_of(const records::InspectReport& report) {
   for (const auto& row : report.rows) {
     std::vector<std::string> names;
     for (const auto& probe : row.probes) names.push_back(probe.probe);
@@ -56,15 +57,15 @@ std::vector<std::string> probes_of(const InspectReport& report) {
 }
 
 /// The block's figures of a probe; unknown if it was not tried on it.
-ProbeRow probe_of(const BlockRow& row, const std::string& name) {
+records::ProbeRow probe_of(const records::BlockRow& row, const std::string& name) {
   for (const auto& probe : row.probes) {
     if (probe.probe == name) return probe;
   }
   return {};
 }
 
-Table error_table(const InspectReport& report, const std::vector<std::string>& probes) {
-  Table table;
+tables::Table error_table(const records::InspectReport& report, const std::vector<std::string>& probes) {
+  tables::Table table;
   table.columns = {"block"};
   for (const auto* what : {"error", "cosine", "same sign"}) {
     for (const auto& probe : probes) table.columns.push_back(fmt::format("{}, {}", what, probe));
@@ -74,35 +75,35 @@ Table error_table(const InspectReport& report, const std::vector<std::string>& p
     cells.emplace_back(row.block);
     for (const auto& name : probes) cells.emplace_back(figure(probe_of(row, name).estimate.error));
     for (const auto& name : probes) cells.emplace_back(figure(probe_of(row, name).estimate.cosine));
-    for (const auto& name : probes) cells.emplace_back(percent_text(probe_of(row, name).estimate.same_sign));
+    for (const auto& name : probes) cells.emplace_back(tables::percent_text(probe_of(row, name).estimate.same_sign));
   }
   return table;
 }
 
 /// Medians over the blocks that are not shift-invariant.
-Table probe_table(const InspectReport& report, const std::vector<std::string>& probes) {
-  Table table;
+tables::Table probe_table(const records::InspectReport& report, const std::vector<std::string>& probes) {
+  tables::Table table;
   table.columns = {"probe", "error", "cosine", "same sign", "divisor / |diagonal|", "cosine of the divisor"};
   for (const auto& name : probes) {
-    const auto median = [&](Agreement ProbeRow::*of, double Agreement::*what) {
+    const auto median = [&](records::Agreement records::ProbeRow::*of, double records::Agreement::*what) {
       std::vector<double> values;
       for (const auto& row : report.rows) {
         if (!row.shift_invariant) values.push_back(probe_of(row, name).*of.*what);
       }
-      return median_known(values);
+      return tables::median_known(values);
     };
     table.rows.push_back(
-        {name, figure(median(&ProbeRow::estimate, &Agreement::error)),
-         figure(median(&ProbeRow::estimate, &Agreement::cosine)),
-         percent_text(median(&ProbeRow::estimate, &Agreement::same_sign)),
-         figure(median(&ProbeRow::divisor, &Agreement::median_ratio)),
-         figure(median(&ProbeRow::divisor, &Agreement::cosine))});
+        {name, figure(median(&records::ProbeRow::estimate, &records::Agreement::error)),
+         figure(median(&records::ProbeRow::estimate, &records::Agreement::cosine)),
+         tables::percent_text(median(&records::ProbeRow::estimate, &records::Agreement::same_sign)),
+         figure(median(&records::ProbeRow::divisor, &records::Agreement::median_ratio)),
+         figure(median(&records::ProbeRow::divisor, &records::Agreement::cosine))});
   }
   return table;
 }
 
 /// How far the figures can be trusted.
-std::string rounding_text(const InspectReport& report) {
+std::string rounding_text(const records::InspectReport& report) {
   double asymmetry = 0;
   double product = 0;
   for (const auto& row : report.rows) {
@@ -115,8 +116,8 @@ std::string rounding_text(const InspectReport& report) {
       report.precision, asymmetry, product);
 }
 
-Document readable(const InspectReport& report) {
-  Document document;
+tables::Document readable(const records::InspectReport& report) {
+  tables::Document document;
   document.paragraph(fmt::format(
       "{}, {} norm, on {}: {};\nbatch of {}, loss {:.4f}; {} products in {}; {}, {} threads, LibTorch {}, sgdph {}, {}",
       report.model, report.norm, report.dataset, report.source, report.batch_size, report.loss, report.products,
@@ -147,8 +148,8 @@ Document readable(const InspectReport& report) {
   return document.paragraph(rounding_text(report), "small").paragraph(report.verdict.text);
 }
 
-Table flat_blocks(const InspectReport& report) {
-  Table table;
+tables::Table flat_blocks(const records::InspectReport& report) {
+  tables::Table table;
   table.columns = {"block", "kind", "channels", "measured", "shift_invariant", "off_diagonal"};
   const auto probes = probes_of(report);
   const auto name_columns = [&](const std::string& prefix) {
@@ -166,19 +167,20 @@ Table flat_blocks(const InspectReport& report) {
   }
   table.columns.emplace_back("note");
   for (const auto& row : report.rows) {
-    std::vector<TableCell> cells{
+    std::vector<tables::TableCell> cells{
         row.block,
         row.kind,
         std::to_string(row.channels),
         std::to_string(row.measured),
         row.shift_invariant ? "true" : "false",
-        number_text(row.off_diagonal)};
-    const auto add = [&](const Agreement& a) {
-      for (const auto value : {a.cosine, a.same_sign, a.median_ratio, a.error}) cells.push_back(number_text(value));
+        tables::number_text(row.off_diagonal)};
+    const auto add = [&](const records::Agreement& a) {
+      for (const auto value : {a.cosine, a.same_sign, a.median_ratio, a.error})
+        cells.push_back(tables::number_text(value));
     };
     add(row.row_sum);
     for (const auto value : {row.smallest_eigenvalue, row.largest_eigenvalue, row.asymmetry, row.product_error}) {
-      cells.push_back(number_text(value));
+      cells.push_back(tables::number_text(value));
     }
     for (const auto& name : probes) {
       add(probe_of(row, name).estimate);
@@ -192,8 +194,8 @@ Table flat_blocks(const InspectReport& report) {
 
 }  // namespace
 
-Presentation present(const InspectReport& report) {
+tables::Presentation present(const records::InspectReport& report) {
   return {readable(report), flat_blocks(report), report};
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

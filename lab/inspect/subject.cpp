@@ -11,7 +11,7 @@
 
 #include <cmath>
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 
 at::Tensor Subject::loss(int64_t count) const {
   torch::manual_seed(static_cast<uint64_t>(settings.seed));
@@ -22,13 +22,13 @@ at::Tensor Subject::loss(int64_t count) const {
       settings.label_smoothing);
 }
 
-Subject prepare_subject(const Settings& settings, const SavedWeights& weights, bool float64) {
-  auto parts = prepare_run(settings, /*continued=*/weights.state_dict.has_value());
+Subject prepare_subject(const settings::Settings& settings, const SavedWeights& weights, bool float64) {
+  auto parts = train::prepare_run(settings, /*continued=*/weights.state_dict.has_value());
   Subject subject;
   subject.settings = parts.settings;
   subject.model = parts.model;
   if (weights.state_dict) {
-    load_state_dict(*subject.model, *weights.state_dict, weights.source);
+    models::load_state_dict(*subject.model, *weights.state_dict, weights.source);
     subject.source = weights.source;
   } else if (!subject.settings.init.empty()) {
     subject.source = subject.settings.init;
@@ -39,9 +39,9 @@ Subject prepare_subject(const Settings& settings, const SavedWeights& weights, b
   const at::Device device(subject.settings.device);
   if (float64) subject.model->to(device, type);
 
-  auto options = train_loader_options(subject.settings);
+  auto options = train::train_loader_options(subject.settings);
   options.workers = 0;  // one batch, and none ahead
-  Loader loader(*parts.data.train, options);
+  data::Loader loader(*parts.data.train, options);
   loader.start(0);
   const auto batch = loader.next();
   if (!batch) fail("{}: no image could be read", subject.settings.dataset);
@@ -54,4 +54,4 @@ Subject prepare_subject(const Settings& settings, const SavedWeights& weights, b
   return subject;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

@@ -9,13 +9,13 @@
 #include "models/image_model.h"
 #include "settings/settings.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 
 /// What is looked at: a network with its weights, and the first batch of its training.
 struct Subject {
-  Settings settings;   ///< resolved
-  std::string source;  ///< where the weights come from
-  std::shared_ptr<ImageModel> model;
+  settings::Settings settings;  ///< resolved
+  std::string source;           ///< where the weights come from
+  std::shared_ptr<models::ImageModel> model;
   at::Tensor images, labels;
 
   /// The training loss of the batch's first `count` images: batch norm normalises by them and keeps its running
@@ -31,6 +31,6 @@ struct SavedWeights {
 };
 
 /// A UserError for settings, data or weights that do not go together, and for weights that give no finite loss.
-Subject prepare_subject(const Settings& settings, const SavedWeights& weights, bool float64);
+Subject prepare_subject(const settings::Settings& settings, const SavedWeights& weights, bool float64);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

@@ -7,15 +7,15 @@
 #include <algorithm>
 #include <cmath>
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 namespace {
 
 // A block whose couplings have less than this part of its diagonal's norm passes for diagonal.
 constexpr double kDiagonal = 0.1;
 
-Range range_of(const std::vector<double>& values) {
-  Range range;
-  range.median = median_known(values);
+records::Range range_of(const std::vector<double>& values) {
+  records::Range range;
+  range.median = tables::median_known(values);
   for (const auto value : values) {
     if (!std::isfinite(value)) continue;
     range.least = std::isfinite(range.least) ? std::min(range.least, value) : value;
@@ -24,15 +24,15 @@ Range range_of(const std::vector<double>& values) {
   return range;
 }
 
-std::string times(const Range& range) {
+std::string times(const records::Range& range) {
   return fmt::format("{:.2f} to {:.2f} times (median {:.2f})", range.least, range.most, range.median);
 }
 
-std::string percents(const Range& range) {
+std::string percents(const records::Range& range) {
   return fmt::format("{:.0f} to {:.0f} % (median {:.0f} %)", 100 * range.least, 100 * range.most, 100 * range.median);
 }
 
-std::string to_text(const Verdict& verdict) {
+std::string to_text(const records::Verdict& verdict) {
   const bool in_part = verdict.in_part > 0;
   std::string text;
   if (verdict.blocks == 0) {
@@ -62,8 +62,8 @@ std::string to_text(const Verdict& verdict) {
 
 }  // namespace
 
-Verdict verdict_of(const std::vector<BlockRow>& rows) {
-  Verdict verdict;
+records::Verdict verdict_of(const std::vector<records::BlockRow>& rows) {
+  records::Verdict verdict;
   std::vector<double> off_diagonal;
   std::vector<double> same_sign;
   std::vector<double> ratio;
@@ -87,4 +87,4 @@ Verdict verdict_of(const std::vector<BlockRow>& rows) {
   return verdict;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

@@ -5,8 +5,8 @@
 
 #include "records/inspect_record.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::inspect {
 
-Verdict verdict_of(const std::vector<BlockRow>& rows);
+records::Verdict verdict_of(const std::vector<records::BlockRow>& rows);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::inspect

@@ -1,6 +1,6 @@
 #include "models/image_model.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::models {
 
 int64_t count_parameters(const torch::nn::Module& model) {
   int64_t count = 0;
@@ -8,4 +8,4 @@ int64_t count_parameters(const torch::nn::Module& model) {
   return count;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::models

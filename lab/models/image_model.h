@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace sgdph::lab {
+namespace sgdph::lab::models {
 
 /// A network for images: its forward maps [n, channels, height, width] to class scores.
 class ImageModel : public torch::nn::Module {
@@ -14,4 +14,4 @@ class ImageModel : public torch::nn::Module {
 
 int64_t count_parameters(const torch::nn::Module& model);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::models

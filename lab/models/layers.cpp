@@ -9,7 +9,7 @@
 #include <cmath>
 #include <type_traits>
 
-namespace sgdph::lab {
+namespace sgdph::lab::models {
 namespace {
 
 namespace nn = torch::nn;
@@ -118,4 +118,4 @@ at::Tensor ConvNorm::operator()(const at::Tensor& x, const at::Tensor& residual)
   return rectified_ ? relu_over(y) : y;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::models

@@ -17,7 +17,7 @@
 #include <string>
 #include <variant>
 
-namespace sgdph::lab {
+namespace sgdph::lab::models {
 
 /// What a convolution is followed by, and whose layers are used.
 struct Layers {
@@ -62,4 +62,4 @@ class ConvNorm {
 /// one) is left alone: autograd would record a copy for it.
 at::Tensor relu_over(const at::Tensor& x);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::models

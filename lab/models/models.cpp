@@ -10,7 +10,7 @@
 #include <functional>
 #include <utility>
 
-namespace sgdph::lab {
+namespace sgdph::lab::models {
 namespace {
 
 using Builder = std::function<std::shared_ptr<ImageModel>(const ModelOptions&)>;
@@ -83,4 +83,4 @@ std::shared_ptr<ImageModel> make_model(const ModelOptions& options) {
   return model;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::models

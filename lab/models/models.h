@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::models {
 
 class ImageModel;
 
@@ -38,4 +38,4 @@ const std::vector<ModelInfo>& model_infos();
 /// Builds and initialises (from LibTorch's default generator) a network; a UserError for what cannot be.
 std::shared_ptr<ImageModel> make_model(const ModelOptions& options);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::models

@@ -2,7 +2,7 @@
 
 #include <ATen/Functions.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::models {
 namespace {
 
 namespace nn = torch::nn;
@@ -101,4 +101,4 @@ ResNetShape ResNet::resnet50() {
   return {ResNetShape::Block::Bottleneck, ResNetShape::Shortcut::Projection, {3, 4, 6, 3}, {64, 128, 256, 512}};
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::models

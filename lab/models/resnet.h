@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::models {
 
 /// What a residual network is made of.
 struct ResNetShape {
@@ -60,4 +60,4 @@ class ResNet : public ImageModel {
   torch::nn::Linear fc_{nullptr};
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::models

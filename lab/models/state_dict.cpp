@@ -17,10 +17,10 @@
 #include <set>
 #include <string_view>
 
-namespace sgdph::lab {
+namespace sgdph::lab::models {
 namespace {
 
-using StoredTensors = std::map<std::string, StoredTensor>;
+using StoredTensors = std::map<std::string, formats::StoredTensor>;
 
 constexpr std::string_view kBatchCounter = "num_batches_tracked";
 
@@ -47,18 +47,18 @@ bool is_batch_counter(std::string_view name) {
   return name.size() >= kBatchCounter.size() && name.substr(name.size() - kBatchCounter.size()) == kBatchCounter;
 }
 
-at::ScalarType dtype_of(ElementType type) {
+at::ScalarType dtype_of(formats::ElementType type) {
   switch (type) {
-    case ElementType::Double: return at::kDouble;
-    case ElementType::Float: return at::kFloat;
-    case ElementType::Half: return at::kHalf;
-    case ElementType::BFloat16: return at::kBFloat16;
-    case ElementType::Long: return at::kLong;
-    case ElementType::Int: return at::kInt;
-    case ElementType::Short: return at::kShort;
-    case ElementType::Char: return at::kChar;
-    case ElementType::Byte: return at::kByte;
-    case ElementType::Bool: return at::kBool;
+    case formats::ElementType::Double: return at::kDouble;
+    case formats::ElementType::Float: return at::kFloat;
+    case formats::ElementType::Half: return at::kHalf;
+    case formats::ElementType::BFloat16: return at::kBFloat16;
+    case formats::ElementType::Long: return at::kLong;
+    case formats::ElementType::Int: return at::kInt;
+    case formats::ElementType::Short: return at::kShort;
+    case formats::ElementType::Char: return at::kChar;
+    case formats::ElementType::Byte: return at::kByte;
+    case formats::ElementType::Bool: return at::kBool;
   }
   return at::ScalarType::Undefined;
 }
@@ -66,9 +66,9 @@ at::ScalarType dtype_of(ElementType type) {
 /// The values of stored tensors; those that share a storage in the file share the one made here.
 class TensorReader {
  public:
-  explicit TensorReader(const TorchFile& file) : file_(file) {}
+  explicit TensorReader(const formats::TorchFile& file) : file_(file) {}
 
-  at::Tensor read(const StoredTensor& tensor) {
+  at::Tensor read(const formats::StoredTensor& tensor) {
     const auto dtype = dtype_of(tensor.type);
     auto& storage = storages_[{tensor.storage, dtype}];
     if (!storage.defined() || storage.numel() != tensor.storage_size) {
@@ -80,7 +80,7 @@ class TensorReader {
   }
 
  private:
-  const TorchFile& file_;
+  const formats::TorchFile& file_;
   std::map<std::pair<std::string, at::ScalarType>, at::Tensor> storages_;
 };
 
@@ -110,7 +110,7 @@ void check_names(const NamedTensors& targets, const StoredTensors& stored, const
 }
 
 void check_tensor(
-    const std::string& name, const at::Tensor& target, const StoredTensor& stored, const std::string& where) {
+    const std::string& name, const at::Tensor& target, const formats::StoredTensor& stored, const std::string& where) {
   if (target.sizes() != at::IntArrayRef(stored.sizes)) {
     fail(
         "{}: tensor '{}' has the shape [{}] where the model has [{}]; choose the width, classes and input channels it "
@@ -126,7 +126,7 @@ void check_tensor(
 }
 
 void load(torch::nn::Module& model, const std::string& bytes, const std::string& where) {
-  const TorchFile file(bytes);
+  const formats::TorchFile file(bytes);
   TensorReader reader(file);
   const auto targets = named_tensors(model);
   check_names(targets, file.tensors(), where);
@@ -180,7 +180,7 @@ std::string save_state_dict(const torch::nn::Module& model) {
 void load_state_dict(torch::nn::Module& model, const std::string& bytes, const std::string& where) {
   try {
     load(model, bytes, where);
-  } catch (const DamagedFile& error) {
+  } catch (const formats::DamagedFile& error) {
     fail("{} cannot be loaded: {}", where, error.what());
   } catch (const c10::Error& error) {
     fail("{} cannot be loaded: {}", where, error.what_without_backtrace());
@@ -189,4 +189,4 @@ void load_state_dict(torch::nn::Module& model, const std::string& bytes, const s
   }
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::models

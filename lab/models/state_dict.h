@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-namespace sgdph::lab {
+namespace sgdph::lab::models {
 
 /// Bytes of a state dict (parameters and buffers by name) in the format of Python's torch.save; `torch.load` reads it.
 std::string save_state_dict(const torch::nn::Module& model);
@@ -15,4 +15,4 @@ std::string save_state_dict(const torch::nn::Module& model);
 /// {"model": ...} around it, as the field's scripts write, and a "module." prefix of DataParallel.
 void load_state_dict(torch::nn::Module& model, const std::string& bytes, const std::string& where);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::models

@@ -3,7 +3,7 @@
 #include <ATen/Functions.h>
 #include <torch/nn/init.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::models {
 namespace {
 
 namespace nn = torch::nn;
@@ -76,4 +76,4 @@ VGG::Shape VGG::vgg19() {
   return {{64, 64}, {128, 128}, {256, 256, 256, 256}, {512, 512, 512, 512}, {512, 512, 512, 512}};
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::models

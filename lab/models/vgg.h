@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::models {
 
 /// VGG11 and VGG19, configurations A and E of "Very Deep Convolutional Networks for Large-Scale Image Recognition",
 /// Simonyan & Zisserman 2015, as torchvision has them, parameter names included: 3x3 convolutions with bias also before
@@ -32,4 +32,4 @@ class VGG : public ImageModel {
   std::vector<torch::nn::Dropout> dropouts_;  ///< after each linear layer but the last
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::models

@@ -2,7 +2,7 @@
 
 #include <ATen/Functions.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::optimizers {
 
 SGDPH::CurvatureFilter curvature_control(const OptimizerValues& values) {
   const auto control = values.find(kCurvatureControl);
@@ -21,4 +21,4 @@ void set_curvature_control(torch::optim::Optimizer& optimizer, const OptimizerVa
   if (auto filter = curvature_control(values)) dynamic_cast<SGDPH&>(optimizer).set_curvature_filter(std::move(filter));
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::optimizers

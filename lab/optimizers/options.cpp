@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace sgdph::lab {
+namespace sgdph::lab::optimizers {
 namespace {
 
 /// Probes are drawn by the run's seed.
@@ -87,14 +87,14 @@ const OptionInfo* OptimizerEntry::option(const std::string& name) const {
 const std::vector<OptimizerEntry>& optimizer_entries() {
   static const auto all = [] {
     std::vector<OptimizerEntry> entries;
-    for (const auto& info : optimizers()) entries.push_back(entry_of(info));
+    for (const auto& info : sgdph::optimizers()) entries.push_back(entry_of(info));
     return entries;
   }();
   return all;
 }
 
 std::vector<std::string> optimizer_names() {
-  return names_of(optimizers());
+  return names_of(sgdph::optimizers());
 }
 
 const OptimizerEntry& optimizer_entry(const std::string& name) {
@@ -104,7 +104,7 @@ const OptimizerEntry& optimizer_entry(const std::string& name) {
 }
 
 std::string optimizer_label(const std::string& name) {
-  for (const auto& info : optimizers()) {
+  for (const auto& info : sgdph::optimizers()) {
     if (info.name == name) return info.label;
   }
   return name;
@@ -154,4 +154,4 @@ double batch_part_from_text(const std::string& text) {
   return part;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::optimizers

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::optimizers {
 
 /// Values of an optimizer's options by name.
 using OptimizerValues = std::map<std::string, nlohmann::json>;
@@ -62,4 +62,4 @@ constexpr const char* kConstantMultiplier = "constant";  ///< what makes the mul
 /// Of a block whose curvature is lr_so: its step is as long as with SGDM.
 constexpr double kPlainMultiplier = 1;
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::optimizers

@@ -11,7 +11,7 @@
 #include <sstream>
 #include <stdexcept>
 
-namespace sgdph::lab {
+namespace sgdph::lab::optimizers {
 
 TrainingOptimizer::TrainingOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer)
     : optimizer_(std::move(optimizer)), curvature_(dynamic_cast<CurvatureOptimizer*>(optimizer_.get())) {}
@@ -78,4 +78,4 @@ std::unique_ptr<TrainingOptimizer> make_optimizer(
   }
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::optimizers

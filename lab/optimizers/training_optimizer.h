@@ -14,7 +14,7 @@ namespace torch::nn {
 class Module;
 }
 
-namespace sgdph::lab {
+namespace sgdph::lab::optimizers {
 
 /// An optimizer as the trainer uses it: LibTorch's and ours behind one interface.
 class TrainingOptimizer {
@@ -46,4 +46,4 @@ class TrainingOptimizer {
 std::unique_ptr<TrainingOptimizer> make_optimizer(
     const torch::nn::Module& model, const std::string& name, const OptimizerValues& values, int64_t seed);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::optimizers

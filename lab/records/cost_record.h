@@ -9,7 +9,7 @@
 #include "records/machine_facts.h"
 #include "tables/statistics.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::records {
 
 /// Peaks of a step in bytes, and relative to SGDM's: mean over a cycle of blocks, and the worst block. 0: unknown.
 struct MemoryFigures {
@@ -38,8 +38,8 @@ struct CostRow {
   std::string engine;
   std::string kernels;
   std::string note;  ///< why there are no figures
-  Estimate seconds;
-  Estimate ratio;  ///< to SGDM with the same layers
+  tables::Estimate seconds;
+  tables::Estimate ratio;  ///< to SGDM with the same layers
   MemoryFigures held;
   MemoryFigures resident;
   std::vector<PositionRow> positions;
@@ -51,7 +51,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
 struct KernelRow {
   std::string model;
   int64_t batch_size = 0;
-  Estimate ratio;
+  tables::Estimate ratio;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelRow, model, batch_size, ratio)
 
@@ -66,4 +66,4 @@ struct CostReport : MachineFacts {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
     CostReport, form, cpu, libtorch, version, started, threads, seed, resident_known, rows, fast_to_stock)
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::records

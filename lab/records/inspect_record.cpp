@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::records {
 namespace {
 
 constexpr int kDepth = 6;  // of the deepest figure: a number in a list of a probe of a block
@@ -27,4 +27,4 @@ InspectReport read_inspect_report(const std::filesystem::path& file, const std::
   }
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::records

@@ -10,7 +10,7 @@
 
 #include "records/machine_facts.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::records {
 
 /// What a figure is that cannot be told; null in JSON.
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
@@ -108,4 +108,4 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
 /// UserError if it is another kind of file.
 InspectReport read_inspect_report(const std::filesystem::path& file, const std::string& text);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::records

@@ -3,10 +3,10 @@
 #include "base/clock.h"
 #include "base/machine.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::records {
 
 MachineFacts machine_facts(const std::string& libtorch, int64_t threads) {
   return {cpu_name(), libtorch, sgdph_version(), time_stamp(), threads};
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::records

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace sgdph::lab {
+namespace sgdph::lab::records {
 
 /// By what and when something was computed: what every record says first.
 struct MachineFacts {
@@ -17,4 +17,4 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MachineFacts, cpu, libtorch, version, started
 /// Of this machine, now. LibTorch's version comes from those that see LibTorch.
 MachineFacts machine_facts(const std::string& libtorch, int64_t threads);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::records

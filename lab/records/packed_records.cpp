@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-namespace sgdph::lab {
+namespace sgdph::lab::records {
 namespace {
 
 using nlohmann::json;
@@ -293,4 +293,4 @@ PackedRecords unpack_records(const std::string& text, const std::string& file) {
   return records;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::records

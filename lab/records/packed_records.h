@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::records {
 
 /// The log of a run, line by line, under the run's name.
 struct LoggedRun {
@@ -34,4 +34,4 @@ std::string pack_records(const PackedRecords& records);
 /// version.
 PackedRecords unpack_records(const std::string& text, const std::string& file);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::records

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::records {
 
 void RunLog::start(std::vector<nlohmann::json> records) {
   std::string text;
@@ -35,4 +35,4 @@ std::vector<nlohmann::json> read_log(const std::filesystem::path& path) {
   return records;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::records

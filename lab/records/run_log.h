@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::records {
 
 /// Name of the file in a run's folder.
 constexpr const char* kRunLog = "log.jsonl";
@@ -30,4 +30,4 @@ class RunLog {
 /// that is not JSON is a UserError that names it.
 std::vector<nlohmann::json> read_log(const std::filesystem::path& path);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::records

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 
-namespace sgdph::lab {
+namespace sgdph::lab::records {
 
 std::string RunRecord::header_text(const char* key) const {
   const auto entry = header.value(key, nlohmann::json());
-  return entry.is_null() ? "-" : plain_text(entry);
+  return entry.is_null() ? "-" : settings::plain_text(entry);
 }
 
 RunRecord run_record(const std::vector<nlohmann::json>& lines, const std::filesystem::path& folder) {
@@ -47,4 +47,4 @@ std::optional<RunRecord> read_run_record(const std::filesystem::path& folder) {
   return run_record(lines, folder);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::records

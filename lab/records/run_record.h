@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::records {
 
 /// What a run's folder says of it. Made from the log alone, so that tables are rebuilt without training.
 struct RunRecord {
@@ -32,4 +32,4 @@ RunRecord run_record(const std::vector<nlohmann::json>& lines, const std::filesy
 /// Nothing if there is no log yet; a UserError for a log of another kind.
 std::optional<RunRecord> read_run_record(const std::filesystem::path& folder);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::records

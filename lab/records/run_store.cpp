@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-namespace sgdph::lab {
+namespace sgdph::lab::records {
 namespace {
 
 namespace fs = std::filesystem;
@@ -112,4 +112,4 @@ std::unique_ptr<RunStore> folder_of_runs(const fs::path& folder) {
   return std::make_unique<FolderStore>(folder);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::records

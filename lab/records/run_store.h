@@ -11,7 +11,7 @@
 
 #include "records/run_record.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::records {
 
 /// Where records are kept: a folder with all below it, or one packed file, which reads as the folder it was made of.
 class RunStore {
@@ -46,4 +46,4 @@ std::unique_ptr<RunStore> open_run_store(const std::filesystem::path& place);
 /// A folder that need not be there yet: without it there is no run.
 std::unique_ptr<RunStore> folder_of_runs(const std::filesystem::path& folder);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::records

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <set>
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,7 +25,7 @@ std::string packed_name(const FoundFile& file) {
 class Collector {
  public:
   void look_through(const fs::path& place) {
-    store_ = open_run_store(place);
+    store_ = records::open_run_store(place);
     files_ = store_->files();
     for (const auto& file : files_) {
       std::error_code error;
@@ -49,7 +49,7 @@ class Collector {
   /// Whether it is something for a report.
   bool take(const fs::path& file) {
     const auto kind = file.filename();
-    if (kind == kRunLog) {
+    if (kind == records::kRunLog) {
       take_run(file);
       return true;
     }
@@ -89,8 +89,8 @@ class Collector {
 
   void take_cost(const fs::path& file) {
     try {
-      FoundCost cost{name_of(file), nlohmann::json::parse(store_->text(file)).get<CostReport>()};
-      for (const auto& row : cost.report.rows) engine(row.engine);
+      FoundCost cost{name_of(file), nlohmann::json::parse(store_->text(file)).get<records::CostReport>()};
+      for (const auto& row : cost.report.rows) cost::engine(row.engine);
       found_.costs.push_back(std::move(cost));
     } catch (const nlohmann::json::exception& error) {
       fail("{}: not the figures of sgdph cost: {}", place_of(file).string(), error.what());
@@ -100,7 +100,7 @@ class Collector {
   void take_inspection(const fs::path& file) {
     FoundInspection inspection;
     inspection.name = name_of(file);
-    inspection.report = read_inspect_report(place_of(file), store_->text(file));
+    inspection.report = records::read_inspect_report(place_of(file), store_->text(file));
     for (const auto& beside : files_) {
       const bool here = beside.parent_path() == file.parent_path();
       if (!here || beside.extension() != ".svg" || beside.filename().string().rfind("inspect", 0) != 0) continue;
@@ -116,7 +116,7 @@ class Collector {
     found_.inspections.push_back(std::move(inspection));
   }
 
-  std::shared_ptr<const RunStore> store_;  ///< under way, and its files
+  std::shared_ptr<const records::RunStore> store_;  ///< under way, and its files
   std::vector<fs::path> files_;
   Collection found_;
   std::set<fs::path> seen_;
@@ -144,17 +144,17 @@ Collection collect(const std::vector<fs::path>& places) {
 }
 
 std::string pack(const Collection& collection) {
-  PackedRecords records;
+  records::PackedRecords records;
   for (const auto& file : collection.files) {
     const auto name = packed_name(file);
-    if (file.path.filename() == kRunLog) {
+    if (file.path.filename() == records::kRunLog) {
       records.runs.push_back(
           {fs::path(name).parent_path().generic_string(), *file.store->log(file.path.parent_path())});
     } else {
       records.files.push_back({name, file.store->text(file.path)});
     }
   }
-  return pack_records(records);
+  return records::pack_records(records);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

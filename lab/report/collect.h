@@ -13,29 +13,29 @@
 #include "report/experiment_table.h"
 #include "report/reference.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 
 struct FoundRun {
   std::string name;  ///< its folder as seen from the one that was given
-  RunRecord record;
+  records::RunRecord record;
   nlohmann::json settings;  ///< as logged; a run of another version may have others than ours
   int64_t seed = 0;
 };
 
 struct FoundCost {
   std::string name;
-  CostReport report;
+  records::CostReport report;
 };
 
 struct FoundInspection {
   std::string name;
-  InspectReport report;
+  records::InspectReport report;
   std::vector<std::string> pictures;  ///< SVG
 };
 
 /// A file that something was read from, to pack it.
 struct FoundFile {
-  std::shared_ptr<const RunStore> store;
+  std::shared_ptr<const records::RunStore> store;
   std::filesystem::path path;  ///< below the store
 };
 
@@ -60,4 +60,4 @@ Collection collect(const std::vector<std::filesystem::path>& places);
 /// All of it in one text that `collect` reads from a file as it reads the folders.
 std::string pack(const Collection& collection);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

@@ -11,7 +11,7 @@
 #include <set>
 #include <utility>
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 namespace {
 
 using nlohmann::json;
@@ -29,11 +29,11 @@ struct SplitSettings {
 
 /// Settings we do not know are taken to matter.
 SplitSettings split(const json& settings) {
-  Settings known;
-  const auto fields = fields_of(known);
+  settings::Settings known;
+  const auto fields = settings::fields_of(known);
   SplitSettings parts;
   for (const auto& [key, value] : settings.items()) {
-    const auto* field = find_field(fields, key);
+    const auto* field = settings::find_field(fields, key);
     const bool ours = field != nullptr;
     if (ours && (field->series_name || !field->result)) continue;
     (ours && field->of_task ? parts.comparison : parts.series)[key] = value;
@@ -95,15 +95,15 @@ std::optional<ReferenceFigure> reference_of(const Series& series, const Referenc
 }
 
 void finish(Comparison& comparison, size_t points) {
-  std::vector<RunGroup> groups;
+  std::vector<study::RunGroup> groups;
   for (auto& series : comparison.series) {
     std::sort(series.runs.begin(), series.runs.end(), [](auto* a, auto* b) { return a->seed < b->seed; });
-    RunGroup group{series.optimizer, series.label, std::max(series.planned, series.runs.size()), {}};
+    study::RunGroup group{series.optimizer, series.label, std::max(series.planned, series.runs.size()), {}};
     for (const auto* run : series.runs) group.runs.push_back(&run->record);
     groups.push_back(std::move(group));
     series.curves = make_curves(series.runs, points);
   }
-  const auto rows = summarise_groups(groups);
+  const auto rows = study::summarise_groups(groups);
   for (size_t i = 0; i < rows.size(); ++i) comparison.series[i].summary = rows[i];
 }
 
@@ -154,7 +154,7 @@ std::string Comparison::ranking() const {
     ours.push_back(one.summary.top1.mean);
     theirs.push_back(one.reference->value);
   }
-  const auto agreement = rank_agreement(ours, theirs);
+  const auto agreement = tables::rank_agreement(ours, theirs);
   if (agreement.pairs == 0) return "";
   return fmt::format("Ranking of the means: {} (Kendall's tau {:.2f}).", agreement.words(), agreement.tau);
 }
@@ -185,11 +185,11 @@ std::vector<Comparison> make_comparisons(Collection& collection) {
   const auto points = std::clamp(kPointBudget / std::max<size_t>(count, 1), kFewestPoints, kMostPoints);
   for (auto& comparison : comparisons) finish(comparison, points);
   name_comparisons(comparisons);
-  Palette palette;
+  tables::Palette palette;
   for (auto& comparison : comparisons) {
     for (auto& series : comparison.series) series.style = palette.style_of(series.label, series.optimizer);
   }
   return comparisons;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

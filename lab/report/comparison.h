@@ -11,7 +11,7 @@
 #include "study/summary.h"
 #include "tables/plot.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 
 /// Runs that differ by their seeds, and by what leaves the result alone.
 struct Series {  // NOLINT(bugprone-exception-escape): the library's json moves without throwing
@@ -20,8 +20,8 @@ struct Series {  // NOLINT(bugprone-exception-escape): the library's json moves 
   std::vector<const FoundRun*> runs;  ///< none: a row of an experiment that is still to be run
   size_t planned = 0;
   nlohmann::json settings;  ///< without the comparison's, the seed and what leaves the result alone
-  LineStyle style;
-  SummaryRow summary;
+  tables::LineStyle style;
+  study::SummaryRow summary;
   Curves curves;
   std::optional<ReferenceFigure> reference;
 };
@@ -43,4 +43,4 @@ struct Comparison {  // NOLINT(bugprone-exception-escape): as above
 /// got furthest is taken and a notice names the others.
 std::vector<Comparison> make_comparisons(Collection& collection);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

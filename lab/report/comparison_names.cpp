@@ -10,7 +10,7 @@
 #include <map>
 #include <set>
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 namespace {
 
 using nlohmann::json;
@@ -19,21 +19,21 @@ using nlohmann::json;
 std::string title_of(const json& settings, bool all) {
   const auto epochs = settings.value("epochs", json()).dump();
   auto title = fmt::format(
-      "{}, {}, {} epoch{}", plain_text(settings.at("dataset")), plain_text(settings.at("model")), epochs,
-      epochs == "1" ? "" : "s");
-  const auto usual = to_json(Settings());
+      "{}, {}, {} epoch{}", settings::plain_text(settings.at("dataset")), settings::plain_text(settings.at("model")),
+      epochs, epochs == "1" ? "" : "s");
+  const auto usual = settings::to_json(settings::Settings());
   std::set<std::string> named{"dataset", "model", "epochs"};
   if (!all) named.insert("form");
   for (const auto& [key, value] : settings.items()) {
     if (named.count(key) != 0) continue;
     if (!all && usual.contains(key) && usual.at(key) == value) continue;
-    title += fmt::format(", {} {}", key, plain_text(value));
+    title += fmt::format(", {} {}", key, settings::plain_text(value));
   }
   return title;
 }
 
 size_t optimizer_place(const std::string& name) {
-  const auto names = optimizer_names();
+  const auto names = optimizers::optimizer_names();
   return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
@@ -65,12 +65,13 @@ std::map<std::string, std::optional<json>> usual_settings(
 void label_series(std::vector<Series>& series) {
   std::map<std::string, std::map<std::string, std::optional<json>>> usual;
   for (auto& one : series) {
-    one.label = optimizer_label(one.optimizer);
+    one.label = optimizers::optimizer_label(one.optimizer);
     if (usual.count(one.optimizer) == 0) usual[one.optimizer] = usual_settings(series, one.optimizer);
     for (const auto& [key, most] : usual[one.optimizer]) {
       const auto value = one.settings.value(key, json());
       if (most == value) continue;
-      one.label += value.is_null() ? fmt::format(", no {}", key) : fmt::format(", {} {}", key, plain_text(value));
+      one.label +=
+          value.is_null() ? fmt::format(", no {}", key) : fmt::format(", {} {}", key, settings::plain_text(value));
     }
   }
   std::stable_sort(series.begin(), series.end(), [](const auto& a, const auto& b) {
@@ -95,4 +96,4 @@ void name_comparisons(std::vector<Comparison>& comparisons) {
   }
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

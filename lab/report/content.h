@@ -6,7 +6,7 @@
 #include "report/collect.h"
 #include "report/comparison.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 
 /// All that a report shows.
 struct ReportContent {
@@ -23,4 +23,4 @@ struct ReportContent {
   ReportContent& operator=(ReportContent&&) = default;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -47,7 +47,7 @@ void add_epoch(Curves& curves, int64_t number, double seconds, const EpochFigure
   curves.seconds.push_back(seconds);
   curves.counts.push_back(epoch.runs);
   for (size_t i = 0; i < kMetrics.size(); ++i) {
-    const auto figure = statistic(epoch.metrics[i]);
+    const auto figure = tables::statistic(epoch.metrics[i]);
     curves.metrics[i].mean.push_back(figure.count == 0 ? kNone : figure.mean);
     curves.metrics[i].deviation.push_back(figure.count == 0 ? kNone : figure.deviation);
   }
@@ -59,13 +59,13 @@ Curves make_curves(const std::vector<const FoundRun*>& runs, size_t points) {
   ByEpoch all;
   for (const auto* run : runs) add_epochs_of(all, *run);
   Curves curves;
-  const auto places = evenly_spread(all.size(), points);
+  const auto places = tables::evenly_spread(all.size(), points);
   auto place = places.begin();
   size_t index = 0;
   // A sum of means, since the mean of sums would fall where a slow run ends early.
   double seconds = 0;
   for (const auto& [number, epoch] : all) {
-    seconds += epoch.seconds.empty() ? kNone : statistic(epoch.seconds).mean;
+    seconds += epoch.seconds.empty() ? kNone : tables::statistic(epoch.seconds).mean;
     if (index++ != *place) continue;
     ++place;
     add_epoch(curves, number, seconds, epoch);
@@ -73,4 +73,4 @@ Curves make_curves(const std::vector<const FoundRun*>& runs, size_t points) {
   return curves;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

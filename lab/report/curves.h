@@ -7,7 +7,7 @@
 
 #include "report/collect.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 
 /// A figure that is logged every epoch.
 struct Metric {
@@ -39,4 +39,4 @@ struct Curves {
 /// At most `points` epochs, evenly spread, the first and the last among them.
 Curves make_curves(const std::vector<const FoundRun*>& runs, size_t points);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

@@ -7,7 +7,7 @@
 
 #include <cctype>
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 namespace {
 
 using nlohmann::json;
@@ -75,4 +75,4 @@ std::optional<std::vector<ExperimentTable>> read_experiment_tables(
   return tables;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

@@ -7,7 +7,7 @@
 
 #include "report/reference.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 
 /// A row of an experiment's table: runs that differ by their seeds, and the paper's figure.
 struct ExperimentRow {
@@ -33,4 +33,4 @@ struct ExperimentTable {
 std::optional<std::vector<ExperimentTable>> read_experiment_tables(
     const std::filesystem::path& file, const std::string& text);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

@@ -9,7 +9,7 @@
 #include <limits>
 #include <sstream>
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 namespace {
 
 constexpr double kWidth = 640;
@@ -45,11 +45,11 @@ std::vector<std::string> title_lines(const std::string& title) {
   return lines;
 }
 
-std::vector<PlotLine> lines_of(const Comparison& comparison, size_t metric) {
-  std::vector<PlotLine> lines;
+std::vector<tables::PlotLine> lines_of(const Comparison& comparison, size_t metric) {
+  std::vector<tables::PlotLine> lines;
   for (const auto& series : comparison.series) {
     if (series.runs.empty()) continue;
-    auto& line = lines.emplace_back(PlotLine{series.label, series.style, PlotLine::Spread::Band, {}});
+    auto& line = lines.emplace_back(tables::PlotLine{series.label, series.style, tables::PlotLine::Spread::Band, {}});
     const auto& [mean, deviation] = series.curves.metrics[metric];
     for (size_t i = 0; i < mean.size(); ++i) {
       line.points.push_back(
@@ -60,7 +60,7 @@ std::vector<PlotLine> lines_of(const Comparison& comparison, size_t metric) {
 }
 
 /// The axis of the figures: all means and bands fit.
-PlotAxis value_axis(const std::vector<PlotLine>& lines, size_t metric, double top) {
+tables::PlotAxis value_axis(const std::vector<tables::PlotLine>& lines, size_t metric, double top) {
   Extent means;
   Extent all;
   for (const auto& line : lines) {
@@ -70,7 +70,7 @@ PlotAxis value_axis(const std::vector<PlotLine>& lines, size_t metric, double to
       all.add(point.high);
     }
   }
-  PlotAxis axis;
+  tables::PlotAxis axis;
   axis.from = top + kPlotHeight;
   axis.to = top;
   const bool loss = kMetrics[metric].unit[0] == '\0';
@@ -89,12 +89,12 @@ PlotAxis value_axis(const std::vector<PlotLine>& lines, size_t metric, double to
   return axis;
 }
 
-PlotAxis epoch_axis(const std::vector<PlotLine>& lines) {
+tables::PlotAxis epoch_axis(const std::vector<tables::PlotLine>& lines) {
   Extent epochs;
   for (const auto& line : lines) {
     for (const auto& point : line.points) epochs.add(point.x);
   }
-  PlotAxis axis;
+  tables::PlotAxis axis;
   axis.from = kPlotLeft;
   axis.to = kPlotRight;
   axis.whole = true;
@@ -114,14 +114,15 @@ std::string curve_figure(const Comparison& comparison, size_t metric) {
   auto baseline = kTitleTop - kTitleLine;
   std::string body;
   for (const auto& words : title_lines(title)) {
-    body += svg::text(kPlotLeft, baseline += kTitleLine, "start", words, " class=\"title\"");
+    body += tables::svg::text(kPlotLeft, baseline += kTitleLine, "start", words, " class=\"title\"");
   }
   const auto x = epoch_axis(lines);
   const auto y = value_axis(lines, metric, baseline + kTitleLine);
-  body += plot_frame(x, y);
-  for (const auto& line : lines) body += plot_line(line, x, y);
-  const auto legend = plot_legend(lines, kPlotLeft, kWidth, y.from + kBelowPlot);
-  return svg::open(kWidth, legend.bottom, title, kPlotStyle, svg::Colours::Print) + body + legend.svg + svg::close();
+  body += tables::plot_frame(x, y);
+  for (const auto& line : lines) body += tables::plot_line(line, x, y);
+  const auto legend = tables::plot_legend(lines, kPlotLeft, kWidth, y.from + kBelowPlot);
+  return tables::svg::open(kWidth, legend.bottom, title, tables::kPlotStyle, tables::svg::Colours::Print) + body +
+         legend.svg + tables::svg::close();
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 namespace {
 
 constexpr int kHighestHeading = 3;
@@ -75,4 +75,4 @@ std::string notes_html(const std::string& text) {
   return html.get();
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

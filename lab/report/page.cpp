@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 namespace {
 
 std::string_view page_file(std::string_view name) {
@@ -37,7 +37,7 @@ std::string filled(std::string_view text, const std::map<std::string_view, std::
 
 std::string comparison_html(const Comparison& comparison, size_t index) {
   // For readers without scripts, a picture of what the paper shows too.
-  Document figure;
+  tables::Document figure;
   figure.pictures({{fmt::format("{}: {}", kMetrics[0].title, comparison.title), curve_figure(comparison, 0), ""}});
   return filled(
       page_file("task.html"), {{"index", std::to_string(index)},
@@ -83,4 +83,4 @@ std::string render_page(const ReportContent& content) {
                                {"script", std::string(page_file("page.js"))}});
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

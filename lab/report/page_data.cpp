@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 namespace {
 
 using nlohmann::json;
@@ -50,4 +50,4 @@ std::string page_data(const std::vector<Comparison>& comparisons) {
   return escape_script(data.dump());
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 
 std::vector<ReferenceFigure> read_references(const std::filesystem::path& file, const std::string& text) {
   std::vector<ReferenceFigure> figures;
@@ -24,4 +24,4 @@ std::vector<ReferenceFigure> read_references(const std::filesystem::path& file, 
   return figures;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

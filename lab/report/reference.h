@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 
 /// A test accuracy from elsewhere, such as a table of the paper, and the runs it stands beside.
 struct ReferenceFigure {
@@ -22,4 +22,4 @@ constexpr const char* kReferenceFile = "reference.json";
 /// another kind.
 std::vector<ReferenceFigure> read_references(const std::filesystem::path& file, const std::string& text);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

@@ -10,7 +10,7 @@
 #include "report/markdown.h"
 #include "report/page.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -88,4 +88,4 @@ fs::path write_report(const ReportContent& content, const ReportOptions& options
   return file;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

@@ -7,7 +7,7 @@
 
 #include "report/content.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 
 enum class ReportFormat { Html, Markdown };
 /// The formats by the names a command takes.
@@ -34,4 +34,4 @@ std::string block_picture_name(size_t inspection, size_t picture);
 /// Writes the report, figures first; returns the file. All is read and made before anything is written.
 std::filesystem::path write_report(const ReportContent& content, const ReportOptions& options);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

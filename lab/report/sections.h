@@ -7,22 +7,22 @@
 #include "report/content.h"
 #include "tables/document.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 
 /// A part of a report that is the same as text and on a page.
 struct Section {
   std::string id;
   std::string title;
-  Document body;
+  tables::Document body;
 };
 
 /// What stands first of a comparison: its note, the results, how they rank.
-Document results_of(const Comparison& comparison);
+tables::Document results_of(const Comparison& comparison);
 /// What a reader may look up: settings and runs, folded.
-Document details_of(const Comparison& comparison);
+tables::Document details_of(const Comparison& comparison);
 
 /// What comes after the comparisons: cost, inspections, and what was left out. `figures`: the folder of pictures as
 /// seen from the text; empty: they are not linked.
 std::vector<Section> sections_of(const ReportContent& content, const std::filesystem::path& figures = {});
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

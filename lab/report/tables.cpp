@@ -9,16 +9,16 @@
 #include <map>
 #include <set>
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 namespace {
 
 using nlohmann::json;
 
 std::string cell_text(const json& value) {
-  return value.is_null() ? "-" : plain_text(value);
+  return value.is_null() ? "-" : settings::plain_text(value);
 }
 
-void add_references(Table& table, const Comparison& comparison) {
+void add_references(tables::Table& table, const Comparison& comparison) {
   std::set<std::string> sources;
   for (const auto& series : comparison.series) {
     if (series.reference) sources.insert(series.reference->source);
@@ -31,11 +31,11 @@ void add_references(Table& table, const Comparison& comparison) {
     std::string value = "-";
     std::optional<double> difference;
     if (const auto& figure = series.reference) {
-      value = spread_text(figure->value, figure->deviation);
+      value = tables::spread_text(figure->value, figure->deviation);
       if (sources.size() > 1) value += fmt::format(" ({})", figure->source);
       if (series.summary.top1.count > 0) difference = series.summary.top1.mean - figure->value;
     }
-    table.rows[i].insert(table.rows[i].begin() + 2, {value, difference_text(difference)});
+    table.rows[i].insert(table.rows[i].begin() + 2, {value, tables::difference_text(difference)});
   }
 }
 
@@ -52,8 +52,8 @@ std::string values_in(const Series& series, const std::string& key) {
 /// The seed, and settings that leave the result alone; those we do not know are taken to matter.
 std::set<std::string> settings_left_out() {
   std::set<std::string> keys{"seed"};
-  Settings known;
-  for (const auto& field : fields_of(known)) {
+  settings::Settings known;
+  for (const auto& field : settings::fields_of(known)) {
     if (!field.result) keys.insert(field.key);
   }
   return keys;
@@ -83,8 +83,8 @@ bool all_same(const std::vector<std::string>& values) {
 
 }  // namespace
 
-Table result_table(const Comparison& comparison) {
-  std::vector<SummaryRow> rows;
+tables::Table result_table(const Comparison& comparison) {
+  std::vector<study::SummaryRow> rows;
   std::vector<double> seconds;
   std::vector<double> memory;
   for (const auto& series : comparison.series) {
@@ -92,15 +92,15 @@ Table result_table(const Comparison& comparison) {
     seconds.push_back(series.summary.relative_seconds.value_or(0));
     memory.push_back(series.summary.relative_memory.value_or(0));
   }
-  auto table = summary_table(rows);
+  auto table = study::summary_table(rows);
   table.add_bars("time / SGDM", seconds);
   table.add_bars("memory / SGDM", memory);
   add_references(table, comparison);
   return table;
 }
 
-Table run_table(const Comparison& comparison) {
-  Table table;
+tables::Table run_table(const Comparison& comparison) {
+  tables::Table table;
   table.columns = {"run",  "series", "seed", "status",  "epochs", "accuracy %", "best %",
                    "time", "memory", "CPU",  "threads", "sgdph",  "LibTorch",   "started"};
   for (const auto& series : comparison.series) {
@@ -109,7 +109,7 @@ Table run_table(const Comparison& comparison) {
       const bool any = !record.epochs.empty();
       table.rows.push_back(
           {run->name, series.label, std::to_string(run->seed), record.status, std::to_string(record.epochs.size()),
-           any ? decimals_text(record.top1) : "-", any ? decimals_text(record.best_top1) : "-",
+           any ? tables::decimals_text(record.top1) : "-", any ? tables::decimals_text(record.best_top1) : "-",
            record.over() ? fmt::format("{:.1f} s", record.train_seconds) : "-",
            record.over() ? fmt::format("{:.0f} MB", static_cast<double>(record.peak_memory) / 1e6) : "-",
            record.header_text("cpu"), record.header_text("threads"), record.header_text("version"),
@@ -119,16 +119,16 @@ Table run_table(const Comparison& comparison) {
   return table;
 }
 
-Table differing_settings(const Comparison& comparison) {
-  Table table;
+tables::Table differing_settings(const Comparison& comparison) {
+  tables::Table table;
   table.columns = {"setting"};
   for (const auto& series : comparison.series) {
     if (!series.runs.empty()) table.columns.push_back(series.label);
   }
-  Settings known;
-  const auto fields = fields_of(known);
+  settings::Settings known;
+  const auto fields = settings::fields_of(known);
   for (const auto& [key, values] : settings_by_key(comparison)) {
-    const auto* field = find_field(fields, key);
+    const auto* field = settings::find_field(fields, key);
     if ((field != nullptr && field->series_name) || all_same(values)) continue;
     auto& row = table.rows.emplace_back(values.begin(), values.end());
     row.insert(row.begin(), key);
@@ -136,27 +136,27 @@ Table differing_settings(const Comparison& comparison) {
   return table;
 }
 
-Table shared_settings(const Comparison& comparison) {
-  Table table{{"setting", "value"}, {}};
+tables::Table shared_settings(const Comparison& comparison) {
+  tables::Table table{{"setting", "value"}, {}};
   for (const auto& [key, values] : settings_by_key(comparison)) {
     if (all_same(values) && !values.front().empty()) table.rows.push_back({key, values.front()});
   }
   return table;
 }
 
-Table cost_comparison(const ExperimentTable& experiment) {
-  Table table{{"optimizer", "ours / SGDM", "paper", "difference"}, {}};
+tables::Table cost_comparison(const ExperimentTable& experiment) {
+  tables::Table table{{"optimizer", "ours / SGDM", "paper", "difference"}, {}};
   std::vector<double> ratios;
   for (const auto& row : experiment.rows) {
     const auto& paper = row.reference;
     ratios.push_back(row.cost.value_or(0));
     const auto difference = row.cost && paper ? std::optional(*row.cost - paper->value) : std::nullopt;
     table.rows.push_back(
-        {row.label, ratio_text(row.cost.value_or(0)), ratio_text(paper ? paper->value : 0),
-         difference_text(difference)});
+        {row.label, tables::ratio_text(row.cost.value_or(0)), tables::ratio_text(paper ? paper->value : 0),
+         tables::difference_text(difference)});
   }
   table.add_bars("ours / SGDM", ratios);
   return table;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

@@ -3,18 +3,18 @@
 #include "report/comparison.h"
 #include "tables/table.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::report {
 
 /// A row for each series: the table of `sgdph compare`, the reference and the difference beside it if there is one.
-Table result_table(const Comparison& comparison);
+tables::Table result_table(const Comparison& comparison);
 /// Every run: result, seed, versions, machine, date.
-Table run_table(const Comparison& comparison);
+tables::Table run_table(const Comparison& comparison);
 /// The settings in which series differ; a column each. Here and below without those that leave the result alone, which
 /// say how and where on somebody's machine: data_path, workers, threads and so on.
-Table differing_settings(const Comparison& comparison);
+tables::Table differing_settings(const Comparison& comparison);
 /// The settings that all runs of the comparison share.
-Table shared_settings(const Comparison& comparison);
+tables::Table shared_settings(const Comparison& comparison);
 /// An experiment of cost: ours beside the paper's.
-Table cost_comparison(const ExperimentTable& experiment);
+tables::Table cost_comparison(const ExperimentTable& experiment);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::report

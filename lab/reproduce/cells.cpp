@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace sgdph::lab {
+namespace sgdph::lab::reproduce {
 namespace {
 
 bool is_wanted(const Axis& axis, const AxisValue& value, const Selection& selection) {
@@ -20,10 +20,10 @@ bool is_wanted(const Axis& axis, const AxisValue& value, const Selection& select
 
 /// The settings of a cell before defaults are filled in, later sources winning: the recipe of the data set, the
 /// experiment, the values of the axes, the desk's reductions, the options.
-Settings settings_of_cell(
+settings::Settings settings_of_cell(
     const Experiment& experiment, const std::vector<const AxisValue*>& values, const Selection& selection) {
-  Recipe grid;
-  Recipe instead;
+  settings::Recipe grid;
+  settings::Recipe instead;
   for (size_t i = 0; i < values.size(); ++i) {
     for (const auto& [key, given] : values[i]->recipe.run) grid.run[key] = given;
     for (const auto& [name, layer] : values[i]->recipe.optimizers) {
@@ -35,7 +35,7 @@ Settings settings_of_cell(
     if (value == axis->second.end()) continue;
     for (const auto& [key, given] : value->second) instead.run[key] = given;
   }
-  Sources sources;
+  settings::Sources sources;
   sources.recipes = {experiment.full.recipe, grid};
   // The data set decides the recipe at full scale: the desk keeps its rates and decays even on other images.
   std::string dataset;
@@ -43,36 +43,36 @@ Settings settings_of_cell(
     if (const auto found = recipe.run.find("dataset"); found != recipe.run.end())
       dataset = found->second.value.get<std::string>();
   }
-  const auto known = recipe_names();
+  const auto known = settings::recipe_names();
   if (std::find(known.begin(), known.end(), dataset) != known.end()) {
-    sources.recipes.insert(sources.recipes.begin(), named_recipe(dataset));
+    sources.recipes.insert(sources.recipes.begin(), settings::named_recipe(dataset));
   }
   if (selection.scale == Scale::Desk) {
     sources.recipes.push_back(experiment.desk.recipe);
     sources.recipes.push_back(instead);
   }
   sources.options = selection.options;
-  const auto path = selection.data_paths.find(combine(sources).dataset);
+  const auto path = selection.data_paths.find(settings::combine(sources).dataset);
   if (path != selection.data_paths.end()) sources.options["data_path"] = {path->second, "--data-path"};
-  return resolve(combine(sources));
+  return train::resolve(settings::combine(sources));
 }
 
 /// Eight hexadecimal digits (FNV-1a) of the settings that are not the defaults of data set and optimizer. Those added
 /// to the lab later do not change it.
-std::string short_checksum(const Settings& settings) {
+std::string short_checksum(const settings::Settings& settings) {
   auto copy = settings;
-  Settings plain;
+  settings::Settings plain;
   plain.dataset = settings.dataset;
   plain.opt = settings.opt;
-  plain = resolve(plain);
-  const auto fields = fields_of(copy);
-  const auto defaults = fields_of(plain);
+  plain = train::resolve(plain);
+  const auto fields = settings::fields_of(copy);
+  const auto defaults = settings::fields_of(plain);
   auto json = nlohmann::json::object();
   for (size_t i = 0; i < fields.size(); ++i) {
     if (is_identity(fields[i]) && fields[i].get() != defaults[i].get()) json[fields[i].key] = fields[i].get();
   }
   uint32_t sum = 2166136261U;
-  for (const auto letter : with_first_names(json, to_json(plain)).dump())
+  for (const auto letter : settings::with_first_names(json, settings::to_json(plain)).dump())
     sum = (sum ^ static_cast<uint8_t>(letter)) * 16777619U;
   return fmt::format("{:08x}", sum);
 }
@@ -128,9 +128,9 @@ std::vector<int64_t> seeds_of(const Experiment& experiment, const Selection& sel
   return seeds;
 }
 
-StudyRun run_of(const Cell& cell, int64_t seed, const std::filesystem::path& output_dir) {
+study::StudyRun run_of(const Cell& cell, int64_t seed, const std::filesystem::path& output_dir) {
   const auto& s = cell.settings;
-  StudyRun run{fmt::format("{}, seed {}", cell.label, seed), {}, s};
+  study::StudyRun run{fmt::format("{}, seed {}", cell.label, seed), {}, s};
   run.settings.seed = seed;
   run.folder = output_dir / fmt::format("{}-{}-{}-{}-seed{}", s.dataset, s.model, s.opt, short_checksum(s), seed);
   return run;
@@ -151,8 +151,8 @@ std::vector<std::string> reductions(
   std::vector<std::string> keys;
   std::map<std::string, std::vector<std::string>> changes;
   for (size_t i = 0; i < full.size(); ++i) {
-    const auto before = fields_of(full[i].settings);
-    const auto after = fields_of(desk[i].settings);
+    const auto before = settings::fields_of(full[i].settings);
+    const auto after = settings::fields_of(desk[i].settings);
     for (size_t k = 0; k < before.size(); ++k) {
       const auto& key = before[k].key;
       if (!is_identity(before[k]) || before[k].get() == after[k].get()) continue;
@@ -177,4 +177,4 @@ std::vector<std::string> reductions(
   return lines;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::reproduce

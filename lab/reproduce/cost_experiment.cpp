@@ -9,10 +9,11 @@
 
 #include <algorithm>
 
-namespace sgdph::lab {
+namespace sgdph::lab::reproduce {
 namespace {
 
-const CostRow* row_of_engine(const CostReport& report, const CostOptions& options, const std::string& engine) {
+const records::CostRow* row_of_engine(
+    const records::CostReport& report, const cost::CostOptions& options, const std::string& engine) {
   for (const auto& row : report.rows) {
     if (row.engine == engine && row.model == options.models.front() && row.batch_size == options.batch_sizes.front()) {
       return &row;
@@ -30,7 +31,7 @@ std::string quantity_of(const Experiment& experiment, const Cell& cell) {
 
 }  // namespace
 
-CostOptions cost_options_of(const Experiment& experiment, const Selection& selection) {
+cost::CostOptions cost_options_of(const Experiment& experiment, const Selection& selection) {
   const auto cells = cells_of(experiment, selection);
   std::vector<std::string> names;
   for (const auto& cell : cells) {
@@ -41,21 +42,21 @@ CostOptions cost_options_of(const Experiment& experiment, const Selection& selec
   if (settings.width != 1 || settings.norm != "batch" || settings.kernels != "fast") {
     fail("{}: cost is measured at width 1, with batch norm and fast kernels; 'sgdph cost' has more", experiment.name);
   }
-  CostOptions options;
+  cost::CostOptions options;
   options.models = {settings.model};
   options.form = settings.form;
   options.batch_sizes = {settings.batch_size};
-  options.engines = engines_from_text(fmt::format("{}", fmt::join(names, ",")));
+  options.engines = cost::engines_from_text(fmt::format("{}", fmt::join(names, ",")));
   options.limit.seconds = (selection.scale == Scale::Full ? experiment.full : experiment.desk).seconds;
   options.threads = settings.threads;
   options.seed = settings.seed;
-  check_cost_options(options);
+  cost::check_cost_options(options);
   return options;
 }
 
-std::filesystem::path cost_folder(const CostOptions& options, const std::filesystem::path& output_dir) {
+std::filesystem::path cost_folder(const cost::CostOptions& options, const std::filesystem::path& output_dir) {
   std::string engines;
-  if (options.engines.size() < optimizer_names().size()) {
+  if (options.engines.size() < optimizers::optimizer_names().size()) {
     for (const auto& engine : options.engines) engines += "-" + engine.name;
   }
   const auto threads = options.threads > 0 ? fmt::format("-{}threads", options.threads) : "";
@@ -64,12 +65,13 @@ std::filesystem::path cost_folder(const CostOptions& options, const std::filesys
                           threads, engines);
 }
 
-std::optional<CostReport> finished_cost_report(const CostOptions& options, const std::filesystem::path& output_dir) {
+std::optional<records::CostReport> finished_cost_report(
+    const cost::CostOptions& options, const std::filesystem::path& output_dir) {
   const auto path = cost_folder(options, output_dir) / "cost.json";
   if (!std::filesystem::exists(path)) return std::nullopt;
-  CostReport report;
+  records::CostReport report;
   try {
-    report = nlohmann::json::parse(read_file(path)).get<CostReport>();
+    report = nlohmann::json::parse(read_file(path)).get<records::CostReport>();
   } catch (const nlohmann::json::exception&) {
     fail("{} is damaged or of another version; move it away and it is measured again", path.string());
   }
@@ -81,7 +83,7 @@ std::optional<CostReport> finished_cost_report(const CostOptions& options, const
 }
 
 ExperimentResult collect_cost_result(
-    const Experiment& experiment, const Selection& selection, const std::optional<CostReport>& report) {
+    const Experiment& experiment, const Selection& selection, const std::optional<records::CostReport>& report) {
   auto result = result_without_cells(experiment, selection);
   const auto options = cost_options_of(experiment, selection);
   for (const auto& cell : cells_of(experiment, selection)) {
@@ -91,7 +93,7 @@ ExperimentResult collect_cost_result(
     const auto* row = report ? row_of_engine(*report, options, cell.settings.opt) : nullptr;
     if (row != nullptr) {
       const auto figure = quantity_of(experiment, cell) == "memory" ? row->held.relative_mean : row->ratio.value;
-      if (figure > 0) found.ours = statistic({figure});
+      if (figure > 0) found.ours = tables::statistic({figure});
       if (!row->note.empty()) result.notes.push_back(fmt::format("{}: {}", cell.label, row->note));
     }
     result.cells.push_back(std::move(found));
@@ -106,4 +108,4 @@ ExperimentResult collect_cost_result(
   return result;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::reproduce

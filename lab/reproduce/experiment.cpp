@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <set>
 
-namespace sgdph::lab {
+namespace sgdph::lab::reproduce {
 namespace {
 
 constexpr int64_t kMostRuns = 1000;
@@ -21,95 +21,97 @@ constexpr double kMostSeconds = 1e6;
 
 std::string text_of(const toml::node& node, const std::string& where) {
   const auto value = node.value<std::string>();
-  if (!value) fail("{}: takes a text", toml_place(where, node));
+  if (!value) fail("{}: takes a text", settings::toml_place(where, node));
   return *value;
 }
 
 [[noreturn]] void unknown_key(
     const toml::node& node, const std::string& key, const std::string& where, const std::vector<std::string>& known) {
   fail(
-      "{}: unknown key '{}'{}; there are {}", toml_place(where, node), key, suggestion(key, known),
+      "{}: unknown key '{}'{}; there are {}", settings::toml_place(where, node), key, suggestion(key, known),
       fmt::join(known, ", "));
 }
 
 /// A value that stands for itself: it is set under the axis's name.
 AxisValue plain_value(const std::string& axis, const toml::node& node, const std::string& where) {
-  const auto value = toml_value(node, where);
+  const auto value = settings::toml_value(node, where);
   AxisValue result;
-  result.name = plain_text(value);
+  result.name = settings::plain_text(value);
   result.label = result.name;
-  if (axis == "opt") result.label = optimizer_entry(result.name).info.label;
+  if (axis == "opt") result.label = optimizers::optimizer_entry(result.name).info.label;
   if (axis == kQuantityAxis) return result;
-  result.recipe.run[axis] = {value, toml_place(where, node)};
-  Settings scratch;
-  apply_layer(scratch, result.recipe.run);
+  result.recipe.run[axis] = {value, settings::toml_place(where, node)};
+  settings::Settings scratch;
+  settings::apply_layer(scratch, result.recipe.run);
   return result;
 }
 
 /// A value of several settings, with a name.
 AxisValue named_value(const toml::node& node, const std::string& where) {
-  const auto& table = table_of(node, "axis.value", where);
+  const auto& table = settings::table_of(node, "axis.value", where);
   AxisValue result;
   if (const auto* name = table.get("name")) result.name = text_of(*name, where);
-  if (result.name.empty()) fail("{}: a value needs a name", toml_place(where, node));
+  if (result.name.empty()) fail("{}: a value needs a name", settings::toml_place(where, node));
   result.label = result.name;
   if (const auto* label = table.get("label")) result.label = text_of(*label, where);
-  result.recipe.run = layer_of(table, where, {"name", "label", "optimizer"});
-  if (const auto* optimizers = table.get("optimizer")) result.recipe.optimizers = optimizer_layers(*optimizers, where);
+  result.recipe.run = settings::layer_of(table, where, {"name", "label", "optimizer"});
+  if (const auto* optimizers = table.get("optimizer"))
+    result.recipe.optimizers = settings::optimizer_layers(*optimizers, where);
   return result;
 }
 
 Axis axis_of(const toml::node& node, const std::string& where) {
-  const auto& table = table_of(node, "axis", where);
+  const auto& table = settings::table_of(node, "axis", where);
   Axis axis;
   if (const auto* name = table.get("name")) axis.name = text_of(*name, where);
-  if (axis.name.empty()) fail("{}: an axis needs a name", toml_place(where, node));
+  if (axis.name.empty()) fail("{}: an axis needs a name", settings::toml_place(where, node));
   for (const auto& [key, part] : table) {
     if (key == "name") continue;
     if (key != "values" && key != "value") {
       unknown_key(part, std::string(key.str()), where, {"name", "values", "value"});
     }
     const auto* list = part.as_array();
-    if (list == nullptr) fail("{}: {} must be a list", toml_place(where, part), key.str());
+    if (list == nullptr) fail("{}: {} must be a list", settings::toml_place(where, part), key.str());
     for (const auto& entry : *list) {
       axis.values.push_back(key == "values" ? plain_value(axis.name, entry, where) : named_value(entry, where));
       const auto& added = axis.values.back().name;
       const auto same = [&](const auto& value) { return value.name == added; };
       if (std::count_if(axis.values.begin(), axis.values.end(), same) > 1) {
-        fail("{}: {} stands there twice", toml_place(where, entry), added);
+        fail("{}: {} stands there twice", settings::toml_place(where, entry), added);
       }
     }
   }
-  if (axis.values.empty()) fail("{}: axis {} has no values", toml_place(where, node), axis.name);
+  if (axis.values.empty()) fail("{}: axis {} has no values", settings::toml_place(where, node), axis.name);
   return axis;
 }
 
 ScaleSettings scale_of(
     const toml::node& node, const std::string& scale, const Experiment& experiment, const std::string& where) {
   ScaleSettings result;
-  for (const auto& [key, part] : table_of(node, scale, where)) {
+  for (const auto& [key, part] : settings::table_of(node, scale, where)) {
     if (key == "runs") {
       result.runs = part.value_or(int64_t{0});
       if (result.runs < 1 || result.runs > kMostRuns)
-        fail("{}: runs takes 1 to {}", toml_place(where, part), kMostRuns);
+        fail("{}: runs takes 1 to {}", settings::toml_place(where, part), kMostRuns);
     } else if (key == "seconds") {
       result.seconds = part.value_or(0.);
       if (!(result.seconds > 0 && result.seconds <= kMostSeconds)) {
-        fail("{}: seconds takes a number above 0 and at most {}", toml_place(where, part), kMostSeconds);
+        fail("{}: seconds takes a number above 0 and at most {}", settings::toml_place(where, part), kMostSeconds);
       }
     } else if (key == "why") {
       result.why = text_of(part, where);
     } else if (key == "run") {
-      result.recipe.run = layer_of(table_of(part, scale + ".run", where), where);
+      result.recipe.run = settings::layer_of(settings::table_of(part, scale + ".run", where), where);
     } else if (key == "optimizer") {
-      result.recipe.optimizers = optimizer_layers(part, where);
+      result.recipe.optimizers = settings::optimizer_layers(part, where);
     } else if (key == "axis") {
-      for (const auto& [axis, values] : table_of(part, scale + ".axis", where)) {
+      for (const auto& [axis, values] : settings::table_of(part, scale + ".axis", where)) {
         const auto& known = experiment.axis(std::string(axis.str()));
-        for (const auto& [value, settings] : table_of(values, scale + ".axis", where)) {
+        for (const auto& [value, settings] : settings::table_of(values, scale + ".axis", where)) {
           const std::string name(value.str());
-          check_name(fmt::format("{} ({})", known.name, toml_place(where, settings)), name, names_of(known.values));
-          result.instead[known.name][name] = layer_of(table_of(settings, name, where), where);
+          check_name(
+              fmt::format("{} ({})", known.name, settings::toml_place(where, settings)), name, names_of(known.values));
+          result.instead[known.name][name] = settings::layer_of(settings::table_of(settings, name, where), where);
         }
       }
     } else {
@@ -121,11 +123,11 @@ ScaleSettings scale_of(
 
 /// What an axis varies the desk may not set for all: the cells would be the same. [desk.axis] is for that.
 void check_desk(const Experiment& experiment) {
-  std::vector<const Layer*> layers{&experiment.desk.recipe.run};
+  std::vector<const settings::Layer*> layers{&experiment.desk.recipe.run};
   for (const auto& [optimizer, layer] : experiment.desk.recipe.optimizers) layers.push_back(&layer);
   for (const auto& axis : experiment.axes) {
     for (const auto& value : axis.values) {
-      std::vector<const Layer*> varied{&value.recipe.run};
+      std::vector<const settings::Layer*> varied{&value.recipe.run};
       for (const auto& [optimizer, layer] : value.recipe.optimizers) varied.push_back(&layer);
       for (const auto* keys : varied) {
         for (const auto& [key, given] : *keys) {
@@ -144,8 +146,8 @@ void check_desk(const Experiment& experiment) {
 
 /// An axis varies what a run is: cells that differ in how it is done would show one run as several.
 void check_axes(const Experiment& experiment, const std::string& where) {
-  Settings known;
-  const auto fields = fields_of(known);
+  settings::Settings known;
+  const auto fields = settings::fields_of(known);
   std::set<std::string> names;
   for (const auto& axis : experiment.axes) {
     if (!names.insert(axis.name).second) fail("{}: axis {} stands there twice", where, axis.name);
@@ -154,7 +156,7 @@ void check_axes(const Experiment& experiment, const std::string& where) {
     }
     for (const auto& value : axis.values) {
       for (const auto& [key, given] : value.recipe.run) {
-        const auto* field = find_field(fields, key);
+        const auto* field = settings::find_field(fields, key);
         if (field == nullptr || is_identity(*field)) continue;
         fail("{}: {} cannot be varied by an axis: cells that differ in it are the same run", given.where, key);
       }
@@ -187,7 +189,7 @@ void check_figures(const Experiment& experiment, const std::string& where) {
 
 }  // namespace
 
-bool is_identity(const Field& field) {
+bool is_identity(const settings::Field& field) {
   return field.identity;
 }
 
@@ -201,7 +203,7 @@ const Axis& Experiment::axis(const std::string& axis_name) const {
 
 Experiment parse_experiment(
     const std::string& name, const std::string& text, const std::string& figures, const std::string& where) {
-  const auto root = parse_toml(text, where);
+  const auto root = settings::parse_toml(text, where);
   Experiment experiment;
   experiment.name = name;
   for (const auto& [key, node] : root) {
@@ -213,15 +215,15 @@ Experiment parse_experiment(
       experiment.ranked = text_of(node, where);
     } else if (key == "also") {
       const auto* list = node.as_array();
-      if (list == nullptr) fail("{}: also takes a list of names", toml_place(where, node));
+      if (list == nullptr) fail("{}: also takes a list of names", settings::toml_place(where, node));
       for (const auto& word : *list) experiment.also.push_back(text_of(word, where));
     } else if (key == "kind") {
       const auto kind = text_of(node, where);
-      check_name(fmt::format("kind ({})", toml_place(where, node)), kind, {"accuracy", "cost"});
+      check_name(fmt::format("kind ({})", settings::toml_place(where, node)), kind, {"accuracy", "cost"});
       experiment.kind = kind == "cost" ? ExperimentKind::Cost : ExperimentKind::Accuracy;
     } else if (key == "axis") {
       const auto* list = node.as_array();
-      if (list == nullptr) fail("{}: axes stand in [[axis]]", toml_place(where, node));
+      if (list == nullptr) fail("{}: axes stand in [[axis]]", settings::toml_place(where, node));
       for (const auto& entry : *list) experiment.axes.push_back(axis_of(entry, where));
     } else if (key != "full" && key != "desk") {
       unknown_key(
@@ -268,4 +270,4 @@ Experiment find_experiment(const std::string& name) {
   refuse_name("experiment", name, known);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::reproduce

@@ -8,15 +8,15 @@
 #include "reproduce/paper.h"
 #include "settings/recipe.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::reproduce {
 
 /// What an experiment compares: accuracies of trained networks, or the cost of a training step.
 enum class ExperimentKind { Accuracy, Cost };
 
 struct AxisValue {
-  std::string name;   ///< in files and options
-  std::string label;  ///< in tables
-  Recipe recipe;      ///< what it sets, for all optimizers or for one
+  std::string name;         ///< in files and options
+  std::string label;        ///< in tables
+  settings::Recipe recipe;  ///< what it sets, for all optimizers or for one
 };
 
 /// A direction of the grid.
@@ -27,12 +27,12 @@ struct Axis {
 
 /// How large an experiment is done.
 struct ScaleSettings {
-  int64_t runs = 1;     ///< seeds
-  double seconds = 60;  ///< of timing, for experiments of cost
-  std::string why;      ///< the reason for its reductions
-  Recipe recipe;        ///< over the data set's recipe; for the desk, over the full scale too
+  int64_t runs = 1;         ///< seeds
+  double seconds = 60;      ///< of timing, for experiments of cost
+  std::string why;          ///< the reason for its reductions
+  settings::Recipe recipe;  ///< over the data set's recipe; for the desk, over the full scale too
   /// Settings in place of an axis value's: axis, value.
-  std::map<std::string, std::map<std::string, Layer>> instead;
+  std::map<std::string, std::map<std::string, settings::Layer>> instead;
 };
 
 /// A table or figure of the paper: a grid of cells, the settings of both scales, and the paper's figures.
@@ -54,7 +54,7 @@ struct Experiment {
 };
 
 /// Whether a setting says what a run is; else where and how it is done, or which of the runs of a cell it is.
-bool is_identity(const Field& field);
+bool is_identity(const settings::Field& field);
 
 /// The axis of experiments of cost that is no setting: time or memory.
 constexpr const char* kQuantityAxis = "quantity";
@@ -70,4 +70,4 @@ std::vector<std::string> experiment_names();
 /// looked for in paper/NAME.csv beside it).
 Experiment find_experiment(const std::string& name);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::reproduce

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace sgdph::lab {
+namespace sgdph::lab::reproduce {
 namespace {
 
 std::optional<double> figure_of(const std::string& field, const std::string& place) {
@@ -24,7 +24,7 @@ PaperFigures parse_paper_figures(
     const std::string& text, const std::vector<std::string>& axes, const std::string& where) {
   auto columns = axes;
   columns.insert(columns.end(), {"value", "std", "table", "section", "note"});
-  CsvReader reader(text, where);
+  formats::CsvReader reader(text, where);
   if (!reader.next() || reader.fields() != columns) {
     fail("{}:1: the columns must be {}", where, fmt::join(columns, ","));
   }
@@ -43,4 +43,4 @@ PaperFigures parse_paper_figures(
   return figures;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::reproduce

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::reproduce {
 
 /// What the paper gives for a cell, and where; no value: it gives none, and `note` says so.
 struct PaperFigure {
@@ -23,4 +23,4 @@ using PaperFigures = std::map<std::vector<std::string>, PaperFigure>;
 PaperFigures parse_paper_figures(
     const std::string& text, const std::vector<std::string>& axes, const std::string& where);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::reproduce

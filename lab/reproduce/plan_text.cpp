@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-namespace sgdph::lab {
+namespace sgdph::lab::reproduce {
 namespace {
 
 /// How many of a cell's runs are planned and over, and the seconds of one that is not.
@@ -24,7 +24,7 @@ CellPlan plan_of_cell(const Cell& cell, const ReproduceOptions& options, const R
     for (size_t i = 0; i < plan.runs.size(); ++i) {
       if (plan.runs[i].folder != folder) continue;
       ++result.runs;
-      result.done += is_over(plan.runs[i]) ? 1 : 0;
+      result.done += study::is_over(plan.runs[i]) ? 1 : 0;
       if (!plan.seconds.empty()) result.seconds = std::max(result.seconds, plan.seconds[i]);
     }
   }
@@ -47,7 +47,7 @@ std::string plan_text(const ReproduceOptions& options, const ReproducePlan& plan
                       "{} scale: measures steps of {} in its {} form, batch {}: {}\n", to_string(selection.scale),
                       settings.model, settings.form, settings.batch_size, plan.time_unknown);
   }
-  Table table;
+  tables::Table table;
   table.columns = {"cell", "runs", "done", "a run takes"};
   for (const auto& cell : plan.cells) {
     const auto counts = plan_of_cell(cell, options, plan);
@@ -55,10 +55,11 @@ std::string plan_text(const ReproduceOptions& options, const ReproducePlan& plan
     table.rows.push_back({cell.label, std::to_string(counts.runs), std::to_string(counts.done), time});
   }
   // Not the sum over cells, which may share runs.
-  const auto done = std::count_if(plan.runs.begin(), plan.runs.end(), [](const auto& run) { return is_over(run); });
+  const auto done =
+      std::count_if(plan.runs.begin(), plan.runs.end(), [](const auto& run) { return study::is_over(run); });
   double total = 0;
   for (const auto seconds : plan.seconds) total += seconds;
-  text += text_table(table);
+  text += tables::text_table(table);
   text += fmt::format(
       "{} scale: {} x {}; {}, {} done, {} to do", to_string(selection.scale), count_text(plan.cells.size(), "cell"),
       count_text(seeds_of(experiment, selection).size(), "seed"), count_text(plan.runs.size(), "run"), done,
@@ -70,4 +71,4 @@ std::string plan_text(const ReproduceOptions& options, const ReproducePlan& plan
   return text;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::reproduce

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <set>
 
-namespace sgdph::lab {
+namespace sgdph::lab::reproduce {
 namespace {
 
 namespace fs = std::filesystem;
@@ -22,18 +22,18 @@ bool measures_cost(const ReproduceOptions& options) {
 }
 
 /// Two cells may be the same at desk scale: their run is done once.
-bool is_planned(const std::vector<StudyRun>& runs, const fs::path& folder) {
+bool is_planned(const std::vector<study::StudyRun>& runs, const fs::path& folder) {
   return std::any_of(runs.begin(), runs.end(), [&](const auto& run) { return run.folder == folder; });
 }
 
 /// The seeds that any run there has.
-std::set<int64_t> seeds_in(const RunStore& store) {
+std::set<int64_t> seeds_in(const records::RunStore& store) {
   std::set<int64_t> seeds;
   static const std::string kMark = "-seed";
   for (const auto& file : store.files()) {
     const auto name = file.parent_path().string();
     const auto mark = name.rfind(kMark);
-    if (mark == std::string::npos || file.filename() != kRunLog) continue;
+    if (mark == std::string::npos || file.filename() != records::kRunLog) continue;
     const auto seed = number_from<int64_t>(name.substr(mark + kMark.size()));
     if (seed && *seed >= 0) seeds.insert(*seed);
   }
@@ -42,7 +42,7 @@ std::set<int64_t> seeds_in(const RunStore& store) {
 
 /// Of the cells that are planned or have a record.
 ExperimentResult known_result(
-    const Experiment& experiment, Selection selection, const RunStore& store,
+    const Experiment& experiment, Selection selection, const records::RunStore& store,
     const std::set<std::vector<std::string>>& planned) {
   auto result = collect_result(experiment, selection, store, seeds_in(store));
   auto& cells = result.cells;
@@ -82,23 +82,23 @@ ExperimentResult whole_result(const ReproduceOptions& options) {
   }
   std::set<std::vector<std::string>> selected;
   for (const auto& cell : cells_of(options.experiment, options.selection)) selected.insert(cell.values);
-  return known_result(whole.experiment, whole.selection, *folder_of_runs(whole.output_dir), selected);
+  return known_result(whole.experiment, whole.selection, *records::folder_of_runs(whole.output_dir), selected);
 }
 
 int measure(const ReproduceOptions& options) {
   const auto cost = cost_options_of(options.experiment, options.selection);
   if (finished_cost_report(cost, options.output_dir)) return 0;
-  const auto [report, stopped] = measure_cost(cost);
+  const auto [report, stopped] = cost::measure_cost(cost);
   if (stopped) return kInterrupted;
   const auto folder = cost_folder(cost, options.output_dir);
   make_writable_folder(folder);
-  write_cost_report(report, folder, false);
+  cost::write_cost_report(report, folder, false);
   return 0;
 }
 
 /// A line above the bar: a grid of dozens of cells would not fit on a terminal.
-std::string progress_text(const std::vector<StudyRun>& runs) {
-  const auto done = std::count_if(runs.begin(), runs.end(), [](const auto& run) { return is_over(run); });
+std::string progress_text(const std::vector<study::StudyRun>& runs) {
+  const auto done = std::count_if(runs.begin(), runs.end(), [](const auto& run) { return study::is_over(run); });
   return fmt::format("{} of {} runs are done\n", done, runs.size());
 }
 
@@ -122,7 +122,7 @@ ReproducePlan plan_experiment(const ReproduceOptions& options, bool only_look) {
       auto run = run_of(cell, seed, options.output_dir);
       if (is_planned(plan.runs, run.folder)) continue;
       try {
-        check_run_folder(run, false);
+        study::check_run_folder(run, false);
         plan.runs.push_back(std::move(run));
       } catch (const UserError& error) {
         plan.obstacles.push_back(fmt::format(
@@ -133,7 +133,7 @@ ReproducePlan plan_experiment(const ReproduceOptions& options, bool only_look) {
   }
   try {
     const InterruptGuard guard;
-    plan.seconds = forecast_seconds(plan.runs);
+    plan.seconds = study::forecast_seconds(plan.runs);
   } catch (const UserError& error) {
     if (!only_look) throw;
     plan.time_unknown = error.what();
@@ -148,7 +148,7 @@ int run_experiment(const ReproduceOptions& options, const ReproducePlan& plan) {
     code = measure(options);
   } else {
     try {
-      code = run_study(plan.runs, options.output_dir, [&] { return progress_text(plan.runs); });
+      code = study::run_study(plan.runs, options.output_dir, [&] { return progress_text(plan.runs); });
     } catch (const UserError&) {
       write_result(whole_result(options), options);
       throw;
@@ -161,7 +161,7 @@ int run_experiment(const ReproduceOptions& options, const ReproducePlan& plan) {
 
 ExperimentResult result_of(const ReproduceOptions& options) {
   if (!measures_cost(options)) {
-    return collect_result(options.experiment, options.selection, *folder_of_runs(options.output_dir));
+    return collect_result(options.experiment, options.selection, *records::folder_of_runs(options.output_dir));
   }
   const auto cost = cost_options_of(options.experiment, options.selection);
   return collect_cost_result(options.experiment, options.selection, finished_cost_report(cost, options.output_dir));
@@ -171,7 +171,7 @@ ExperimentResult result_from_records(const ReproduceOptions& options, const fs::
   if (measures_cost(options)) {
     fail("--records: {} is a measurement; 'sgdph report' shows its cost.json", options.experiment.name);
   }
-  auto result = known_result(options.experiment, options.selection, *open_run_store(records), {});
+  auto result = known_result(options.experiment, options.selection, *records::open_run_store(records), {});
   result.records = fs::absolute(records).lexically_relative(fs::absolute(options.output_dir)).lexically_normal();
   return result;
 }
@@ -182,4 +182,4 @@ void write_result(const ExperimentResult& result, const ReproduceOptions& option
   if (!measures_cost(options)) write_file_atomically(stem.string() + "-curves.csv", {curves_csv(result)});
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::reproduce

@@ -6,7 +6,7 @@
 
 #include "reproduce/result.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::reproduce {
 
 struct ReproduceOptions {
   Experiment experiment;
@@ -17,7 +17,7 @@ struct ReproduceOptions {
 /// What is to be done, checked before anything is written.
 struct ReproducePlan {
   std::vector<Cell> cells;
-  std::vector<StudyRun> runs;          ///< seed by seed, so that a first complete table is there early
+  std::vector<study::StudyRun> runs;   ///< seed by seed, so that a first complete table is there early
   std::vector<std::string> obstacles;  ///< runs that are left alone, and why: a line for each
   std::vector<double> seconds;         ///< of each run that is not over, estimated; empty if unknown
   std::string time_unknown;            ///< why it is: a measurement, or data that is missing
@@ -45,4 +45,4 @@ ExperimentResult result_from_records(const ReproduceOptions& options, const std:
 /// Writes NAME.txt, .md, .csv, .json and -curves.csv to the output folder.
 void write_result(const ExperimentResult& result, const ReproduceOptions& options);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::reproduce

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-namespace sgdph::lab {
+namespace sgdph::lab::reproduce {
 namespace {
 
 bool lower_is_better(const Experiment& experiment) {
@@ -31,21 +31,21 @@ std::string group_label(const Experiment& experiment, const Cell& cell) {
 }
 
 /// Test accuracy after each epoch, mean of the runs that reached it.
-std::vector<double> mean_curve(const std::vector<RunRecord>& runs) {
+std::vector<double> mean_curve(const std::vector<records::RunRecord>& runs) {
   std::vector<std::vector<double>> epochs;
   for (const auto& run : runs) {
     epochs.resize(std::max(epochs.size(), run.epochs.size()));
     for (size_t i = 0; i < run.epochs.size(); ++i) epochs[i].push_back(run.epochs[i].at("test_top1").get<double>());
   }
   std::vector<double> curve;
-  for (const auto& figures : epochs) curve.push_back(statistic(figures).mean);
+  for (const auto& figures : epochs) curve.push_back(tables::statistic(figures).mean);
   return curve;
 }
 
 /// Of the seeds that are planned, and of others that have a record.
 CellResult collect_cell(
-    const Cell& cell, const std::vector<int64_t>& planned, const std::set<int64_t>& others, const RunStore& store,
-    std::vector<std::string>& notes) {
+    const Cell& cell, const std::vector<int64_t>& planned, const std::set<int64_t>& others,
+    const records::RunStore& store, std::vector<std::string>& notes) {
   CellResult result;
   result.cell = cell;
   result.planned = planned.size();
@@ -54,11 +54,11 @@ CellResult collect_cell(
   seeds.insert(planned.begin(), planned.end());
   for (const auto seed : seeds) {
     const auto run = run_of(cell, seed, store.place());
-    std::optional<RunRecord> record;
+    std::optional<records::RunRecord> record;
     try {
-      if (!store.is_packed()) check_run_folder(run, false);
+      if (!store.is_packed()) study::check_run_folder(run, false);
       auto found = store.record(run.folder.filename());
-      if (found && store.is_packed()) check_same_settings(run, *found);
+      if (found && store.is_packed()) study::check_same_settings(run, *found);
       record = std::move(found);
     } catch (const UserError& error) {
       notes.push_back(fmt::format("{}: left out: {}", run.name, error.what()));
@@ -79,7 +79,7 @@ CellResult collect_cell(
     result.runs.push_back(std::move(*record));
   }
   result.curve = mean_curve(result.runs);
-  result.ours = statistic(figures);
+  result.ours = tables::statistic(figures);
   return result;
 }
 
@@ -87,7 +87,7 @@ CellResult collect_cell(
 std::string rank_cells(
     const ExperimentResult& result, std::vector<CellResult>& cells, const std::vector<size_t>& members,
     const std::vector<double>& figures, size_t CellResult::*rank) {
-  const auto ranks = ranks_of(figures, !lower_is_better(result.experiment));
+  const auto ranks = tables::ranks_of(figures, !lower_is_better(result.experiment));
   std::string best;
   for (size_t k = 0; k < members.size(); ++k) {
     cells[members[k]].*rank = ranks[k];
@@ -114,7 +114,7 @@ void rank_group(const ExperimentResult& result, GroupResult& group, std::vector<
   group.best = rank_cells(result, cells, members, ours, &CellResult::rank);
   if (!published) return;
   group.paper_best = rank_cells(result, cells, members, paper, &CellResult::paper_rank);
-  group.agreement = rank_agreement(ours, paper);
+  group.agreement = tables::rank_agreement(ours, paper);
 }
 
 }  // namespace
@@ -141,7 +141,7 @@ ExperimentResult result_without_cells(const Experiment& experiment, const Select
 }
 
 ExperimentResult collect_result(
-    const Experiment& experiment, const Selection& selection, const RunStore& store,
+    const Experiment& experiment, const Selection& selection, const records::RunStore& store,
     const std::set<int64_t>& other_seeds) {
   auto result = result_without_cells(experiment, selection);
   const auto seeds = seeds_of(experiment, selection);
@@ -171,4 +171,4 @@ void compare_with_paper(ExperimentResult& result) {
   for (auto& group : result.groups) rank_group(result, group, result.cells);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::reproduce

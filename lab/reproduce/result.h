@@ -12,19 +12,19 @@
 #include "study/summary.h"
 #include "tables/ranking.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::reproduce {
 
 /// A cell with what was found and what the paper says.
 struct CellResult {
   Cell cell;
-  Statistic ours;  ///< accuracy of the last epoch in per cent, or a multiple of SGDM's cost
+  tables::Statistic ours;  ///< accuracy of the last epoch in per cent, or a multiple of SGDM's cost
   size_t planned = 0;
   size_t diverged = 0;
   std::optional<PaperFigure> paper;
   size_t rank = 0;  ///< among those of its group that are ranked, from 1; 0 if it is not
   size_t paper_rank = 0;
-  std::vector<double> curve;    ///< test accuracy after each epoch, mean of the runs that reached it
-  std::vector<RunRecord> runs;  ///< whose records are here
+  std::vector<double> curve;             ///< test accuracy after each epoch, mean of the runs that reached it
+  std::vector<records::RunRecord> runs;  ///< whose records are here
 
   std::optional<double> difference() const;
 };
@@ -35,7 +35,7 @@ struct GroupResult {
   std::vector<size_t> cells;
   size_t ranked = 0;    ///< cells with a figure, and one of the paper where it has any
   size_t diverged = 0;  ///< cells of which no run came to an end
-  RankAgreement agreement;
+  tables::RankAgreement agreement;
   std::string best;  ///< labels; empty if there is no figure
   std::string paper_best;
 };
@@ -56,7 +56,7 @@ ExperimentResult result_without_cells(const Experiment& experiment, const Select
 /// Ours from the run records, and nothing else: it is rebuilt without training. Other seeds count in the cells that
 /// have a record of them.
 ExperimentResult collect_result(
-    const Experiment& experiment, const Selection& selection, const RunStore& store,
+    const Experiment& experiment, const Selection& selection, const records::RunStore& store,
     const std::set<int64_t>& other_seeds = {});
 
 /// Ranks and groups of cells whose figures are there.
@@ -66,9 +66,9 @@ void compare_with_paper(ExperimentResult& result);
 std::string ranked_label(const Experiment& experiment, const Cell& cell);
 
 /// For readers a table for each group and what its ranking is. The flat table is of cells.
-Presentation present(const ExperimentResult& result);
+tables::Presentation present(const ExperimentResult& result);
 
 /// Test accuracy by epoch of every run: the figures of the paper.
 std::string curves_csv(const ExperimentResult& result);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::reproduce

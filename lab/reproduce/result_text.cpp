@@ -8,7 +8,7 @@
 
 #include <fmt/ranges.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::reproduce {
 namespace {
 
 bool is_cost(const ExperimentResult& result) {
@@ -17,22 +17,23 @@ bool is_cost(const ExperimentResult& result) {
 
 std::string ours_text(const ExperimentResult& result, const CellResult& cell) {
   if (cell.ours.count == 0) return cell.diverged > 0 ? "diverged" : "-";
-  return is_cost(result) ? ratio_text(cell.ours.mean) : spread_text(cell.ours);
+  return is_cost(result) ? tables::ratio_text(cell.ours.mean) : tables::spread_text(cell.ours);
 }
 
 std::string paper_text(const ExperimentResult& result, const CellResult& cell) {
   if (!cell.paper || !cell.paper->value) return "none";
-  return is_cost(result) ? ratio_text(*cell.paper->value) : spread_text(*cell.paper->value, cell.paper->deviation);
+  return is_cost(result) ? tables::ratio_text(*cell.paper->value)
+                         : tables::spread_text(*cell.paper->value, cell.paper->deviation);
 }
 
 std::string rank_text(size_t rank) {
   return rank == 0 ? "-" : std::to_string(rank);
 }
 
-Table group_table(const ExperimentResult& result, const GroupResult& group) {
+tables::Table group_table(const ExperimentResult& result, const GroupResult& group) {
   const auto unit = is_cost(result) ? std::string("cost / SGDM") : std::string("test accuracy %");
   const bool published = !result.experiment.figures.empty();
-  Table table;
+  tables::Table table;
   table.columns = {result.experiment.ranked, "ours: " + unit, "rank", "runs"};
   if (published) {
     table.columns = {result.experiment.ranked, "ours: " + unit, "paper", "difference", "rank", "paper's rank", "runs"};
@@ -41,10 +42,10 @@ Table group_table(const ExperimentResult& result, const GroupResult& group) {
     const auto& cell = result.cells[i];
     const auto label = ranked_label(result.experiment, cell.cell);
     const auto ours = ours_text(result, cell);
-    const auto runs = runs_text(cell.ours.count + cell.diverged, cell.planned, cell.diverged);
+    const auto runs = tables::runs_text(cell.ours.count + cell.diverged, cell.planned, cell.diverged);
     if (published) {
       table.rows.push_back(
-          {label, ours, paper_text(result, cell), difference_text(cell.difference()), rank_text(cell.rank),
+          {label, ours, paper_text(result, cell), tables::difference_text(cell.difference()), rank_text(cell.rank),
            rank_text(cell.paper_rank), runs});
     } else {
       table.rows.push_back({label, ours, rank_text(cell.rank), runs});
@@ -85,9 +86,9 @@ std::vector<std::string> notes_of(const ExperimentResult& result) {
   return notes;
 }
 
-Document readable(const ExperimentResult& result) {
+tables::Document readable(const ExperimentResult& result) {
   const auto& experiment = result.experiment;
-  Document document;
+  tables::Document document;
   document.title(experiment.title);
   document.paragraph(
       fmt::format("{}{}{} scale", experiment.paper, experiment.paper.empty() ? "" : ", ", to_string(result.scale)));
@@ -101,8 +102,8 @@ Document readable(const ExperimentResult& result) {
   return document.list(notes_of(result));
 }
 
-Table flat_table(const ExperimentResult& result) {
-  Table table;
+tables::Table flat_table(const ExperimentResult& result) {
+  tables::Table table;
   table.columns = result.experiment.axis_names();
   for (const auto* column :
        {"ours", "ours_std", "runs", "diverged", "planned", "paper", "paper_std", "difference", "rank", "paper_rank",
@@ -115,11 +116,11 @@ Table flat_table(const ExperimentResult& result) {
     const bool any = cell.ours.count > 0;
     const auto paper = cell.paper.value_or(PaperFigure{});
     for (const auto& field :
-         {any ? number_text(cell.ours.mean) : "", any ? number_text(cell.ours.deviation) : "",
+         {any ? tables::number_text(cell.ours.mean) : "", any ? tables::number_text(cell.ours.deviation) : "",
           std::to_string(cell.ours.count), std::to_string(cell.diverged), std::to_string(cell.planned),
-          number_text(paper.value), number_text(paper.deviation), number_text(cell.difference()),
-          cell.rank == 0 ? "" : std::to_string(cell.rank), cell.paper_rank == 0 ? "" : std::to_string(cell.paper_rank),
-          paper.table, paper.section, paper.note}) {
+          tables::number_text(paper.value), tables::number_text(paper.deviation),
+          tables::number_text(cell.difference()), cell.rank == 0 ? "" : std::to_string(cell.rank),
+          cell.paper_rank == 0 ? "" : std::to_string(cell.paper_rank), paper.table, paper.section, paper.note}) {
       row.emplace_back(field);
     }
   }
@@ -131,9 +132,9 @@ nlohmann::json or_null(const std::optional<double>& value) {
 }
 
 /// What the cell is; where and how it is run is left to the records.
-nlohmann::json settings_json(Settings settings) {
-  auto json = to_json(settings);
-  for (const auto& field : fields_of(settings)) {
+nlohmann::json settings_json(settings::Settings settings) {
+  auto json = settings::to_json(settings);
+  for (const auto& field : settings::fields_of(settings)) {
     if (!field.result) json.erase(field.key);
   }
   return json;
@@ -204,12 +205,12 @@ nlohmann::json whole_json(const ExperimentResult& result) {
 
 }  // namespace
 
-Presentation present(const ExperimentResult& result) {
+tables::Presentation present(const ExperimentResult& result) {
   return {readable(result), flat_table(result), whole_json(result)};
 }
 
 std::string curves_csv(const ExperimentResult& result) {
-  Table table;
+  tables::Table table;
   table.columns = result.experiment.axis_names();
   for (const auto* column : {"seed", "epoch", "train_top1", "test_top1"}) table.columns.emplace_back(column);
   for (const auto& cell : result.cells) {
@@ -223,7 +224,7 @@ std::string curves_csv(const ExperimentResult& result) {
       }
     }
   }
-  return csv_table(table);
+  return tables::csv_table(table);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::reproduce

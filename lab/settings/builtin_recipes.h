@@ -4,9 +4,9 @@
 
 #include "base/embedded.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::settings {
 
 /// The files of lab/settings/recipes, compiled in.
 const std::vector<EmbeddedFile>& builtin_recipes();
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::settings

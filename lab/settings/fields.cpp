@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace sgdph::lab {
+namespace sgdph::lab::settings {
 namespace {
 
 using Part = Field::Part;
@@ -90,7 +90,7 @@ class Entry {
   Field field_;
 };
 
-Field option_field(const OptionInfo& option, OptimizerValues& values) {
+Field option_field(const OptionInfo& option, optimizers::OptimizerValues& values) {
   Field field = Entry(Part::Optimizer, option.name, Field::OptionSlot{&values, option.value}, option.help);
   if (option.name == "weight_decay") field.flags = "--wd," + field.flags;
   field.bound = option.bound;
@@ -106,7 +106,7 @@ Field option_field(const OptionInfo& option, OptimizerValues& values) {
 std::string joint_help(const std::string& name) {
   std::vector<std::pair<std::string, std::vector<std::string>>> meanings;
   size_t owners = 0;
-  for (const auto& entry : optimizer_entries()) {
+  for (const auto& entry : optimizers::optimizer_entries()) {
     const auto* option = entry.option(name);
     if (option == nullptr) continue;
     ++owners;
@@ -115,7 +115,7 @@ std::string joint_help(const std::string& name) {
     if (place == meanings.end()) place = meanings.insert(place, {option->help, {}});
     place->second.push_back(entry.info.name);
   }
-  if (meanings.size() == 1 && owners == optimizer_entries().size()) return meanings.front().first;
+  if (meanings.size() == 1 && owners == optimizers::optimizer_entries().size()) return meanings.front().first;
   std::string text;
   for (const auto& [help, names] : meanings) {
     text += fmt::format("{}{} ({})", text.empty() ? "" : "; ", help, fmt::join(names, ", "));
@@ -250,7 +250,7 @@ std::vector<Field> joined(Settings& settings, const std::vector<Field>& options)
 
 std::vector<Field> fields_of(Settings& settings) {
   std::vector<Field> options;
-  for (const auto& option : optimizer_entry(settings.opt).options) {
+  for (const auto& option : optimizers::optimizer_entry(settings.opt).options) {
     options.push_back(option_field(option, settings.optimizer));
   }
   return joined(settings, options);
@@ -258,7 +258,7 @@ std::vector<Field> fields_of(Settings& settings) {
 
 std::vector<Field> fields_of_all_optimizers(Settings& settings) {
   std::vector<Field> options;
-  for (const auto& entry : optimizer_entries()) {
+  for (const auto& entry : optimizers::optimizer_entries()) {
     for (const auto& option : entry.options) {
       auto known =
           std::find_if(options.begin(), options.end(), [&](const Field& field) { return field.key == option.name; });
@@ -277,4 +277,4 @@ std::vector<Field> fields_of_all_optimizers(Settings& settings) {
   return joined(settings, options);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::settings

@@ -11,13 +11,13 @@
 
 #include <sstream>
 
-namespace sgdph::lab {
+namespace sgdph::lab::settings {
 
 std::map<std::string, Layer> optimizer_layers(const toml::node& node, const std::string& where) {
   std::map<std::string, Layer> layers;
   for (const auto& [optimizer, part] : table_of(node, "optimizer", where)) {
     const std::string key(optimizer.str());
-    check_name(fmt::format("optimizer ({})", toml_place(where, part)), key, optimizer_names());
+    check_name(fmt::format("optimizer ({})", toml_place(where, part)), key, optimizers::optimizer_names());
     auto& layer = layers[key] = layer_of(table_of(part, "optimizer." + key, where), where);
     if (layer.count("opt") != 0) fail("{}: opt stands in [run]", layer["opt"].where);
     Settings scratch;
@@ -66,7 +66,7 @@ Settings combine(const Sources& sources) {
   };
   for (const auto& recipe : sources.recipes) choose(recipe.run);
   choose(sources.options);
-  optimizer_entry(settings.opt);
+  optimizers::optimizer_entry(settings.opt);
 
   const auto add = [&](Layer layer) {
     layer.erase("opt");
@@ -112,4 +112,4 @@ Settings read_stored_settings(const std::string& file) {
   return settings;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::settings

@@ -6,7 +6,7 @@
 
 #include "settings/settings.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::settings {
 
 /// Settings from a TOML file: a table [run] for every optimizer, and tables [optimizer.NAME] that count only when that
 /// optimizer is chosen. Unknown keys are errors.
@@ -39,4 +39,4 @@ std::string to_toml(const Settings& settings);
 /// The settings of a stored run, as `to_toml` wrote them, perhaps in an earlier version.
 Settings read_stored_settings(const std::string& file);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::settings

@@ -1,6 +1,6 @@
 #include "settings/renamed.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::settings {
 namespace {
 
 constexpr const char* kFirst = "beta1";
@@ -28,12 +28,12 @@ std::optional<std::string> renamed(const std::string& key) {
 void rename_stored(Layer& layer) {
   const auto opt = layer.find("opt");
   const auto name = opt == layer.end() ? Settings().opt : plain_text(opt->second.value);
-  const auto& entry = optimizer_entry(name);
+  const auto& entry = optimizers::optimizer_entry(name);
   if (entry.option(kWarmup) != nullptr) rename(layer, kOldWarmup, kWarmup);
   if (entry.option(kSingle) != nullptr) rename(layer, kFirst, kSingle);
   const auto* pair = entry.option(kPair);
   if (pair == nullptr || (layer.count(kFirst) == 0 && layer.count(kSecond) == 0)) return;
-  auto values = json_of(pair->value);
+  auto values = optimizers::json_of(pair->value);
   std::string where;
   for (const auto& [place, key] : {std::pair(0, kFirst), std::pair(1, kSecond)}) {
     const auto given = layer.find(key);
@@ -63,4 +63,4 @@ nlohmann::json with_first_names(nlohmann::json settings, const nlohmann::json& d
   return settings;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::settings

@@ -5,7 +5,7 @@
 
 #include "settings/settings.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::settings {
 
 /// Optimizer settings of version 0.1 that have other names since the library's list of options gives them: beta1 and
 /// beta2 are betas (Apollo's beta1 is beta), warmup_steps is warmup.
@@ -20,4 +20,4 @@ void rename_stored(Layer& layer);
 /// what the values were compared with.
 nlohmann::json with_first_names(nlohmann::json settings, const nlohmann::json& defaults);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::settings

@@ -11,7 +11,7 @@
 #include <cmath>
 #include <type_traits>
 
-namespace sgdph::lab {
+namespace sgdph::lab::settings {
 namespace {
 
 using Kind = Field::Kind;
@@ -127,7 +127,7 @@ nlohmann::json parse_list(const std::string& word, const std::string& where, con
   }
   fail(
       "{}: {} is not a setting of {}, which has {}; give it with an optimizer that has it", where, key, settings.opt,
-      fmt::join(names_of(optimizer_entry(settings.opt).options), ", "));
+      fmt::join(names_of(optimizers::optimizer_entry(settings.opt).options), ", "));
 }
 
 }  // namespace
@@ -269,4 +269,4 @@ Settings settings_from_json(const nlohmann::json& json, const std::string& where
   return settings;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::settings

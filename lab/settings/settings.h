@@ -11,7 +11,7 @@
 
 #include "optimizers/options.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::settings {
 
 /// Everything a run depends on. An unset optional, and an option of the optimizer that is not named, takes the default
 /// of data set, machine or optimizer; `resolve` fills it in, so that a stored run says all.
@@ -31,8 +31,8 @@ struct Settings {
   std::string kernels = "fast";
   std::string init;
 
-  std::string opt = kOwnOptimizer;
-  OptimizerValues optimizer;
+  std::string opt = optimizers::kOwnOptimizer;
+  optimizers::OptimizerValues optimizer;
 
   std::string lr_scheduler = "step";
   int64_t lr_step_size = 30;
@@ -68,7 +68,7 @@ struct Settings {
 struct Field {
   /// Where an option of the optimizer is kept.
   struct OptionSlot {
-    OptimizerValues* values;
+    optimizers::OptimizerValues* values;
     OptionValue like;  ///< a value of its type
   };
   using Value =
@@ -142,4 +142,4 @@ nlohmann::json to_json(const Settings& settings);
 /// Of a stored run, whose settings may have the names of an earlier version.
 Settings settings_from_json(const nlohmann::json& json, const std::string& where);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::settings

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace sgdph::lab {
+namespace sgdph::lab::settings {
 
 toml::table parse_toml(const std::string& text, const std::string& where) {
   try {
@@ -48,4 +48,4 @@ Layer layer_of(const toml::table& table, const std::string& where, const std::ve
   return layer;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::settings

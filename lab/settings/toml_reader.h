@@ -9,7 +9,7 @@
 
 #include "settings/settings.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::settings {
 
 /// Reading TOML with messages that say file and line; `where` names the file. For recipes and experiments.
 
@@ -26,4 +26,4 @@ Layer layer_of(const toml::table& table, const std::string& where, const std::ve
 /// The tables [optimizer.NAME]; settings the optimizer does not have are refused.
 std::map<std::string, Layer> optimizer_layers(const toml::node& node, const std::string& where);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::settings

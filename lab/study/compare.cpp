@@ -8,13 +8,13 @@
 
 #include <fmt/format.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::study {
 namespace {
 
 namespace fs = std::filesystem;
 
 StudyRun study_run(const ComparedRun& run) {
-  return {fmt::format("{}, seed {}", optimizer_label(run.optimizer), run.seed), run.folder, run.settings};
+  return {fmt::format("{}, seed {}", optimizers::optimizer_label(run.optimizer), run.seed), run.folder, run.settings};
 }
 
 /// Refuses a folder that holds the run of that name with other settings.
@@ -41,7 +41,7 @@ std::vector<ComparedRun> plan_comparison(const CompareOptions& options) {
       run.optimizer = optimizer;
       run.seed = seed;
       run.folder = options.output_dir / fmt::format("{}-seed{}", optimizer, seed);
-      run.settings = resolve(combine(sources));
+      run.settings = train::resolve(settings::combine(sources));
       check_folder(run, options.output_dir);
       plan.push_back(std::move(run));
     }
@@ -57,9 +57,9 @@ int run_comparison(const CompareOptions& options) {
   make_writable_folder(options.output_dir);
   const std::vector<PlannedRun> planned{plan.begin(), plan.end()};
   const auto result =
-      run_study(runs, options.output_dir, [&] { return present(summarise(planned)).as(TableFormat::Text); });
+      run_study(runs, options.output_dir, [&] { return present(summarise(planned)).as(tables::TableFormat::Text); });
   present(summarise(planned)).write(options.output_dir / "summary");
   return result;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::study

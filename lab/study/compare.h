@@ -7,10 +7,10 @@
 #include "settings/recipe.h"
 #include "study/summary.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::study {
 
 struct CompareOptions {
-  Sources sources;  ///< of every run; `opt` and `seed` are the comparison's
+  settings::Sources sources;  ///< of every run; `opt` and `seed` are the comparison's
   std::vector<std::string> optimizers;
   std::vector<int64_t> seeds;
   std::filesystem::path output_dir;
@@ -18,7 +18,7 @@ struct CompareOptions {
 
 /// A run of the comparison and its settings.
 struct ComparedRun : PlannedRun {
-  Settings settings;  ///< resolved
+  settings::Settings settings;  ///< resolved
 };
 
 /// Optimizers x seeds, seed by seed, so that a first complete comparison is there early. Every mistake in the settings
@@ -30,4 +30,4 @@ std::vector<ComparedRun> plan_comparison(const CompareOptions& options);
 /// .md, .csv and .json to the folder.
 int run_comparison(const CompareOptions& options);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::study

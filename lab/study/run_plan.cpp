@@ -18,14 +18,14 @@
 
 #include <algorithm>
 
-namespace sgdph::lab {
+namespace sgdph::lab::study {
 namespace {
 
 namespace fs = std::filesystem;
 
 std::vector<std::string> words_of(const StudyRun& run, const fs::path& config) {
   std::vector<std::string> words{own_program(), "train", "--progress", "machine", "--config", config.string()};
-  if (RunFolder::holds_run(run.folder)) {
+  if (train::RunFolder::holds_run(run.folder)) {
     words.insert(words.end(), {"--resume", run.folder.string()});
   } else {
     words.insert(words.end(), {"--output-dir", run.folder.string()});
@@ -35,7 +35,7 @@ std::vector<std::string> words_of(const StudyRun& run, const fs::path& config) {
 
 /// What a run that is over came to.
 std::string end_of(const StudyRun& run) {
-  const auto record = read_run_record(run.folder);
+  const auto record = records::read_run_record(run.folder);
   return fmt::format(
       "{}, test accuracy {:.2f} %, {}", record ? record->status : "no record", record ? record->top1 : 0.,
       duration_text(record ? record->train_seconds : 0));
@@ -44,47 +44,49 @@ std::string end_of(const StudyRun& run) {
 }  // namespace
 
 bool is_over(const StudyRun& run) {
-  const auto record = read_run_record(run.folder);
+  const auto record = records::read_run_record(run.folder);
   return record && record->over() &&
          (record->status != "finished" || static_cast<int64_t>(record->epochs.size()) >= run.settings.epochs);
 }
 
 void check_run_folder(const StudyRun& run, bool same_cost) {
-  if (RunFolder::holds_run(run.folder)) {
-    check_same_run(read_stored_settings((run.folder / "settings.toml").string()), run.settings, same_cost);
+  if (train::RunFolder::holds_run(run.folder)) {
+    train::check_same_run(
+        settings::read_stored_settings((run.folder / "settings.toml").string()), run.settings, same_cost);
     static_cast<void>(is_over(run));  // a record that cannot be read shows
     return;
   }
   // A new run would write over it.
-  if (!is_over(run) && fs::exists(run.folder / kRunLog)) {
+  if (!is_over(run) && fs::exists(run.folder / records::kRunLog)) {
     fail("{} has an unfinished record and no settings.toml to continue it with; move it away", run.folder.string());
   }
 }
 
-void check_same_settings(const StudyRun& run, const RunRecord& record) {
-  const auto where = (record.folder / kRunLog).string();
-  check_same_run(settings_from_json(record.header.value("settings", nlohmann::json()), where), run.settings, false);
+void check_same_settings(const StudyRun& run, const records::RunRecord& record) {
+  const auto where = (record.folder / records::kRunLog).string();
+  train::check_same_run(
+      settings::settings_from_json(record.header.value("settings", nlohmann::json()), where), run.settings, false);
 }
 
 void check_inputs(const std::vector<StudyRun>& runs) {
-  std::vector<Settings> open;
+  std::vector<settings::Settings> open;
   for (const auto& run : runs) {
     if (!is_over(run)) open.push_back(run.settings);
   }
-  check_inputs(open);
+  train::check_inputs(open);
 }
 
 std::vector<double> forecast_seconds(const std::vector<StudyRun>& runs) {
   std::vector<size_t> open;
-  std::vector<TrainingAhead> ahead;
+  std::vector<train::TrainingAhead> ahead;
   for (size_t i = 0; i < runs.size(); ++i) {
     if (is_over(runs[i])) continue;
-    const auto record = read_run_record(runs[i].folder);
+    const auto record = records::read_run_record(runs[i].folder);
     const auto done = record ? static_cast<int64_t>(record->epochs.size()) : 0;
     open.push_back(i);
     ahead.push_back({runs[i].settings, std::max<int64_t>(0, runs[i].settings.epochs - done)});
   }
-  const auto found = forecast_seconds(ahead);
+  const auto found = train::forecast_seconds(ahead);
   std::vector<double> seconds(runs.size());
   for (size_t i = 0; i < open.size(); ++i) seconds[open[i]] = found[i];
   return seconds;
@@ -105,13 +107,13 @@ int run_study(
       continue;
     }
     progress.begin(name);
-    if (RunFolder::in_use(run.folder)) {
+    if (train::RunFolder::in_use(run.folder)) {
       progress.note(name + ": failed: another process is working on it");
       result = 1;
       continue;
     }
     const auto config = scratch / fmt::format("{}.toml", run.folder.filename().string());
-    write_file_atomically(config, {to_toml(run.settings)});
+    write_file_atomically(config, {settings::to_toml(run.settings)});
     const auto end = run_process(words_of(run, config), [&](const auto& record) { progress.relay(record); });
     fs::remove(config);
     if (end.exit_code == kInterrupted || interrupted()) {
@@ -131,4 +133,4 @@ int run_study(
   return interrupted() ? kInterrupted : result;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::study

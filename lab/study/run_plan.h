@@ -8,13 +8,13 @@
 #include "records/run_record.h"
 #include "settings/settings.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::study {
 
 /// A run of a study: what it is called, where it is kept, what it does.
 struct StudyRun {
   std::string name;
   std::filesystem::path folder;
-  Settings settings;  ///< resolved
+  settings::Settings settings;  ///< resolved
 };
 
 /// Diverged, or finished with as many epochs as are planned.
@@ -25,7 +25,7 @@ bool is_over(const StudyRun& run);
 void check_run_folder(const StudyRun& run, bool same_cost);
 
 /// Refuses, with a UserError, a record that is of other settings than the run.
-void check_same_settings(const StudyRun& run, const RunRecord& record);
+void check_same_settings(const StudyRun& run, const records::RunRecord& record);
 
 /// Opens the data and builds each network, and every optimizer, once, so that bad input shows before anything is
 /// written.
@@ -41,4 +41,4 @@ std::vector<double> forecast_seconds(const std::vector<StudyRun>& runs);
 int run_study(
     const std::vector<StudyRun>& runs, const std::filesystem::path& scratch, const std::function<std::string()>& table);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::study

@@ -9,7 +9,7 @@
 #include <limits>
 #include <list>
 
-namespace sgdph::lab {
+namespace sgdph::lab::study {
 namespace {
 
 SummaryRow row_of(const RunGroup& group) {
@@ -29,24 +29,25 @@ SummaryRow row_of(const RunGroup& group) {
     seconds.push_back(run->train_seconds);
     memory.push_back(static_cast<double>(run->peak_memory));
   }
-  row.top1 = statistic(top1);
-  row.best_top1 = statistic(best);
-  row.seconds = statistic(seconds).mean;
-  row.memory = statistic(memory).mean;
+  row.top1 = tables::statistic(top1);
+  row.best_top1 = tables::statistic(best);
+  row.seconds = tables::statistic(seconds).mean;
+  row.memory = tables::statistic(memory).mean;
   return row;
 }
 
-Table flat_table(const std::vector<SummaryRow>& rows) {
-  Table table;
+tables::Table flat_table(const std::vector<SummaryRow>& rows) {
+  tables::Table table;
   table.columns = {"optimizer",       "runs",          "diverged", "top1_mean",        "top1_std",
                    "best_top1_mean",  "best_top1_std", "seconds",  "seconds_relative", "peak_memory_bytes",
                    "memory_relative", "best"};
   for (const auto& row : rows) {
     table.rows.push_back(
-        {row.optimizer, std::to_string(row.top1.count), std::to_string(row.diverged), number_text(row.top1.mean),
-         number_text(row.top1.deviation), number_text(row.best_top1.mean), number_text(row.best_top1.deviation),
-         number_text(row.seconds), number_text(row.relative_seconds), number_text(row.memory),
-         number_text(row.relative_memory), row.best ? "1" : "0"});
+        {row.optimizer, std::to_string(row.top1.count), std::to_string(row.diverged),
+         tables::number_text(row.top1.mean), tables::number_text(row.top1.deviation),
+         tables::number_text(row.best_top1.mean), tables::number_text(row.best_top1.deviation),
+         tables::number_text(row.seconds), tables::number_text(row.relative_seconds), tables::number_text(row.memory),
+         tables::number_text(row.relative_memory), row.best ? "1" : "0"});
   }
   return table;
 }
@@ -64,15 +65,16 @@ nlohmann::json row_json(const SummaryRow& row) {
 
 std::vector<SummaryRow> summarise(const std::vector<PlannedRun>& plan) {
   std::vector<RunGroup> groups;
-  std::list<RunRecord> records;
+  std::list<records::RunRecord> records;
   for (const auto& planned : plan) {
     auto group =
         std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.optimizer == planned.optimizer; });
     if (group == groups.end()) {
-      group = groups.insert(group, RunGroup{planned.optimizer, optimizer_label(planned.optimizer), 0, {}});
+      group = groups.insert(group, RunGroup{planned.optimizer, optimizers::optimizer_label(planned.optimizer), 0, {}});
     }
     ++group->planned;
-    if (auto run = read_run_record(planned.folder)) group->runs.push_back(&records.emplace_back(std::move(*run)));
+    if (auto run = records::read_run_record(planned.folder))
+      group->runs.push_back(&records.emplace_back(std::move(*run)));
   }
   return summarise_groups(groups);
 }
@@ -82,7 +84,7 @@ std::vector<SummaryRow> summarise_groups(const std::vector<RunGroup>& groups) {
   rows.reserve(groups.size());
   for (const auto& group : groups) rows.push_back(row_of(group));
   const auto sgdm = std::find_if(rows.begin(), rows.end(), [](const auto& row) {
-    return row.optimizer == baseline_optimizer().info.name && row.top1.count > 0;
+    return row.optimizer == optimizers::baseline_optimizer().info.name && row.top1.count > 0;
   });
   auto best = -std::numeric_limits<double>::infinity();
   for (auto& row : rows) {
@@ -97,24 +99,24 @@ std::vector<SummaryRow> summarise_groups(const std::vector<RunGroup>& groups) {
   return rows;
 }
 
-Table summary_table(const std::vector<SummaryRow>& rows) {
-  Table table;
+tables::Table summary_table(const std::vector<SummaryRow>& rows) {
+  tables::Table table;
   table.columns = {"optimizer",   "test accuracy %", "best epoch %",  "time",
                    "time / SGDM", "peak memory",     "memory / SGDM", "runs"};
   for (const auto& row : rows) {
     const bool any = row.top1.count > 0;
     table.rows.push_back(
-        {row.label, spread_text(row.top1), spread_text(row.best_top1), any ? fmt::format("{:.1f} s", row.seconds) : "-",
-         ratio_text(row.relative_seconds.value_or(0)), any ? fmt::format("{:.0f} MB", row.memory / 1e6) : "-",
-         ratio_text(row.relative_memory.value_or(0)),
-         runs_text(row.top1.count + row.diverged, row.planned, row.diverged)});
+        {row.label, tables::spread_text(row.top1), tables::spread_text(row.best_top1),
+         any ? fmt::format("{:.1f} s", row.seconds) : "-", tables::ratio_text(row.relative_seconds.value_or(0)),
+         any ? fmt::format("{:.0f} MB", row.memory / 1e6) : "-", tables::ratio_text(row.relative_memory.value_or(0)),
+         tables::runs_text(row.top1.count + row.diverged, row.planned, row.diverged)});
     table.rows.back()[1].strong = row.best;
   }
   return table;
 }
 
-Presentation present(const std::vector<SummaryRow>& rows) {
-  Presentation shown;
+tables::Presentation present(const std::vector<SummaryRow>& rows) {
+  tables::Presentation shown;
   shown.readable.table("", summary_table(rows));
   shown.flat = flat_table(rows);
   shown.whole = nlohmann::json::array();
@@ -122,4 +124,4 @@ Presentation present(const std::vector<SummaryRow>& rows) {
   return shown;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::study

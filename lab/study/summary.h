@@ -8,7 +8,7 @@
 #include "tables/presentation.h"
 #include "tables/statistics.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::study {
 
 /// The runs of one optimizer, or of one of its settings.
 struct SummaryRow {
@@ -16,8 +16,8 @@ struct SummaryRow {
   std::string label;
   size_t planned = 0;
   size_t diverged = 0;
-  Statistic top1;                          ///< last epoch, in per cent, of the finished runs
-  Statistic best_top1;                     ///< best epoch
+  tables::Statistic top1;                  ///< last epoch, in per cent, of the finished runs
+  tables::Statistic best_top1;             ///< best epoch
   double seconds = 0;                      ///< mean training time of a run
   double memory = 0;                       ///< mean peak resident set, bytes
   std::optional<double> relative_seconds;  ///< to SGDM, if that finished
@@ -36,7 +36,7 @@ struct RunGroup {
   std::string optimizer;
   std::string label;
   size_t planned = 0;
-  std::vector<const RunRecord*> runs;  ///< those with a record
+  std::vector<const records::RunRecord*> runs;  ///< those with a record
 };
 
 /// One row for each optimizer in the order of the plan.
@@ -45,8 +45,8 @@ std::vector<SummaryRow> summarise(const std::vector<PlannedRun>& plan);
 std::vector<SummaryRow> summarise_groups(const std::vector<RunGroup>& groups);
 
 /// The table for readers: the best accuracy is strong.
-Table summary_table(const std::vector<SummaryRow>& rows);
+tables::Table summary_table(const std::vector<SummaryRow>& rows);
 
-Presentation present(const std::vector<SummaryRow>& rows);
+tables::Presentation present(const std::vector<SummaryRow>& rows);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::study

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::tables {
 namespace {
 
 std::string markdown_heading(const std::string& words, int level) {
@@ -142,4 +142,4 @@ std::string Document::html(int level) const {
   return shown(Kind::Html, level);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::tables

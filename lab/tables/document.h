@@ -6,7 +6,7 @@
 
 #include "tables/table.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::tables {
 
 struct Picture {
   std::string words;  ///< for readers who do not see it
@@ -52,4 +52,4 @@ class Document {
   std::vector<Block> blocks_;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::tables

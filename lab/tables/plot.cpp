@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <iterator>
 
-namespace sgdph::lab {
+namespace sgdph::lab::tables {
 namespace {
 
 constexpr double kTicks = 6;  // about so many
@@ -187,4 +187,4 @@ Legend plot_legend(const std::vector<PlotLine>& lines, double left, double right
   return legend;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::tables

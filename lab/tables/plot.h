@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::tables {
 
 /// How a series is drawn, alike on page and pictures.
 struct LineStyle {
@@ -76,4 +76,4 @@ struct Legend {
 };
 Legend plot_legend(const std::vector<PlotLine>& lines, double left, double right, double top);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::tables

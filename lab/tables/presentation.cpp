@@ -2,7 +2,7 @@
 
 #include "base/files.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::tables {
 namespace {
 
 const char* ending_of(TableFormat format) {
@@ -40,4 +40,4 @@ void Presentation::write(const std::filesystem::path& stem, const std::vector<Ta
   for (const auto format : formats) write_file_atomically(stem.string() + ending_of(format), {as(format)});
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::tables

@@ -9,7 +9,7 @@
 
 #include "tables/document.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::tables {
 
 enum class TableFormat { Text, Markdown, Csv, Json };
 /// The formats by the names a command takes.
@@ -29,4 +29,4 @@ struct Presentation {  // NOLINT(bugprone-exception-escape): the library's json 
           TableFormat::Text, TableFormat::Markdown, TableFormat::Csv, TableFormat::Json}) const;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::tables

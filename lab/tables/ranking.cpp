@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace sgdph::lab {
+namespace sgdph::lab::tables {
 namespace {
 
 int sign_of(double value) {
@@ -56,4 +56,4 @@ std::vector<size_t> ranks_of(const std::vector<double>& figures, bool highest_fi
   return ranks;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::tables

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::tables {
 
 /// How two orders of the same things agree.
 struct RankAgreement {
@@ -22,4 +22,4 @@ RankAgreement rank_agreement(const std::vector<double>& ours, const std::vector<
 /// The rank of each figure from 1, equal ones sharing the better rank; highest first, or lowest.
 std::vector<size_t> ranks_of(const std::vector<double>& figures, bool highest_first);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::tables

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-namespace sgdph::lab {
+namespace sgdph::lab::tables {
 namespace {
 
 constexpr double kConfidence = 0.95;
@@ -147,4 +147,4 @@ int64_t spread_position(int64_t visit, int64_t positions) {
   return position;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::tables

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::tables {
 
 /// Mean and deviation (n - 1) of a figure over seeds.
 struct Statistic {
@@ -56,4 +56,4 @@ Estimate cycle_estimate(const std::vector<Sample>& samples, int64_t positions, i
 /// The position of visit `visit`: each once in a cycle, and evenly spread after any number of visits.
 int64_t spread_position(int64_t visit, int64_t positions);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::tables

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace sgdph::lab::svg {
+namespace sgdph::lab::tables::svg {
 namespace {
 
 constexpr const char* kReaderColours =
@@ -46,4 +46,4 @@ std::string line(const char* kind, double x1, double y1, double x2, double y2, c
       attributes);
 }
 
-}  // namespace sgdph::lab::svg
+}  // namespace sgdph::lab::tables::svg

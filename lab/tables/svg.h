@@ -3,7 +3,7 @@
 #include <string>
 
 /// Pieces of pictures as SVG.
-namespace sgdph::lab::svg {
+namespace sgdph::lab::tables::svg {
 
 enum class Colours {
   Reader,  ///< follow the reader's choice of light or dark
@@ -20,4 +20,4 @@ std::string close();
 std::string text(double x, double y, const char* anchor, const std::string& words, const std::string& attributes = "");
 std::string line(const char* kind, double x1, double y1, double x2, double y2, const std::string& attributes = "");
 
-}  // namespace sgdph::lab::svg
+}  // namespace sgdph::lab::tables::svg

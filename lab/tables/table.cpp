@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace sgdph::lab {
+namespace sgdph::lab::tables {
 namespace {
 
 using Lines = std::vector<std::vector<std::string>>;
@@ -119,4 +119,4 @@ std::string html_table(const Table& table, const std::string& caption, const std
   return html + "</tbody></table></div>\n";
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::tables

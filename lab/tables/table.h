@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::tables {
 
 /// A cell is its text, so that a row can be written as a list of texts.
 struct TableCell {
@@ -35,4 +35,4 @@ std::string csv_table(const Table& table);
 /// The rows scroll sideways by themselves where the page is narrow. `kind` is its class.
 std::string html_table(const Table& table, const std::string& caption, const std::string& kind);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::tables

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace sgdph::lab {
+namespace sgdph::lab::tables {
 
 std::string ratio_text(double ratio) {
   return std::isfinite(ratio) && ratio > 0 ? fmt::format("{:.2f}x", ratio) : "-";
@@ -40,4 +40,4 @@ std::string runs_text(size_t over, size_t planned, size_t diverged) {
   return diverged == 0 ? text : fmt::format("{}, {} diverged", text, diverged);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::tables

@@ -7,7 +7,7 @@
 #include "tables/statistics.h"
 
 /// How figures are written in tables.
-namespace sgdph::lab {
+namespace sgdph::lab::tables {
 
 /// "1.33x"; "-" for what is not known: 0, or no number.
 std::string ratio_text(double ratio);
@@ -28,4 +28,4 @@ std::string number_text(const std::optional<double>& value);
 /// "3/5, 1 diverged": runs that are over, and those planned.
 std::string runs_text(size_t over, size_t planned, size_t diverged);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::tables

@@ -4,26 +4,26 @@
 
 #include <optional>
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
-nlohmann::json network_of(const Settings& settings) {
+nlohmann::json network_of(const settings::Settings& settings) {
   auto copy = settings;
   auto json = nlohmann::json::object();
-  for (const auto& field : fields_of(copy)) {
+  for (const auto& field : settings::fields_of(copy)) {
     if (field.network) json[field.key] = field.get();
   }
   return json;
 }
 
-void check_inputs(const std::vector<Settings>& runs) {
+void check_inputs(const std::vector<settings::Settings>& runs) {
   std::optional<RunParts> parts;
   nlohmann::json network;
   for (const auto& settings : runs) {
     auto wanted = network_of(settings);
     if (!parts || wanted != network) parts = prepare_run(settings);
     network = std::move(wanted);
-    make_optimizer(*parts->model, settings.opt, settings.optimizer, settings.seed);
+    optimizers::make_optimizer(*parts->model, settings.opt, settings.optimizer, settings.seed);
   }
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

@@ -6,13 +6,13 @@
 
 #include "settings/settings.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
 /// What decides data and network: runs that agree in it are prepared once.
-nlohmann::json network_of(const Settings& settings);
+nlohmann::json network_of(const settings::Settings& settings);
 
 /// Opens the data and builds each network, and every optimizer, once, so that bad input shows before anything is
 /// written.
-void check_inputs(const std::vector<Settings>& runs);
+void check_inputs(const std::vector<settings::Settings>& runs);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
 void check_device(const std::string& name) {
   try {
@@ -25,4 +25,4 @@ void check_device(const std::string& name) {
   }
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

@@ -2,9 +2,9 @@
 
 #include <string>
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
 /// Refuses a device that LibTorch does not know or does not see.
 void check_device(const std::string& name);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

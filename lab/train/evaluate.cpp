@@ -8,10 +8,10 @@
 
 #include <algorithm>
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
-LoaderOptions test_loader_options(const Settings& settings, const Dataset& data) {
-  LoaderOptions options;
+data::LoaderOptions test_loader_options(const settings::Settings& settings, const data::Dataset& data) {
+  data::LoaderOptions options;
   options.shuffle = false;
   options.workers = *settings.workers;
   options.limit = settings.test_limit > 0 ? std::min(settings.test_limit, data.size()) : data.size();
@@ -21,7 +21,7 @@ LoaderOptions test_loader_options(const Settings& settings, const Dataset& data)
   return options;
 }
 
-Evaluation evaluate(ImageModel& model, Loader& loader, const at::Device& device) {
+Evaluation evaluate(models::ImageModel& model, data::Loader& loader, const at::Device& device) {
   const c10::InferenceMode inference;
   const bool training = model.is_training();
   model.eval();
@@ -50,4 +50,4 @@ Evaluation evaluate(ImageModel& model, Loader& loader, const at::Device& device)
   return result;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

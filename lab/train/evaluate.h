@@ -6,7 +6,7 @@
 #include "models/image_model.h"
 #include "settings/settings.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
 struct Evaluation {
   double loss = 0;  ///< mean cross-entropy
@@ -16,9 +16,9 @@ struct Evaluation {
 };
 
 /// How test images are loaded: in order, in batches no larger than there are images.
-LoaderOptions test_loader_options(const Settings& settings, const Dataset& data);
+data::LoaderOptions test_loader_options(const settings::Settings& settings, const data::Dataset& data);
 
 /// Runs the network over one epoch of the loader in evaluation mode and restores its mode.
-Evaluation evaluate(ImageModel& model, Loader& loader, const at::Device& device);
+Evaluation evaluate(models::ImageModel& model, data::Loader& loader, const at::Device& device);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
 EventLog::EventLog(std::filesystem::path folder) : folder_(std::move(folder)) {
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-    if (!is_event_file(entry.path())) continue;
-    const auto step = last_event_step(read_file(entry.path()));
+    if (!formats::is_event_file(entry.path())) continue;
+    const auto step = formats::last_event_step(read_file(entry.path()));
     if (step) last_step_ = std::max(last_step_.value_or(*step), *step);
   }
 }
@@ -50,4 +50,4 @@ void EventLog::write_at(double time, const nlohmann::json& record) {
   last_step_ = step;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

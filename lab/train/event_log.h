@@ -9,7 +9,7 @@
 
 #include "formats/event_file.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
 /// The second log of a run, for TensorBoard: a point per epoch for losses, accuracies, learning rate and speed. Every
 /// process that works on a run has a file of its own, and no step appears twice: what earlier files hold is left out.
@@ -29,7 +29,7 @@ class EventLog {
 
   std::filesystem::path folder_;
   std::optional<int64_t> last_step_;
-  std::optional<EventFile> file_;
+  std::optional<formats::EventFile> file_;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

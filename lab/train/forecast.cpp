@@ -14,7 +14,7 @@
 #include <map>
 #include <optional>
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 namespace {
 
 constexpr double kStartSeconds = 2;  // of a process, with its data
@@ -30,11 +30,11 @@ struct ImageTimes {
   double test = 0;
 };
 
-Batch few_images(const Dataset& data, const Settings& settings, int64_t images) {
+data::Batch few_images(const data::Dataset& data, const settings::Settings& settings, int64_t images) {
   auto options = train_loader_options(settings);
   options.batch_size = images;
   options.workers = 0;
-  Loader loader(data, options);
+  data::Loader loader(data, options);
   loader.start(0);
   auto batch = *loader.next();
   const at::Device device(settings.device);
@@ -42,7 +42,7 @@ Batch few_images(const Dataset& data, const Settings& settings, int64_t images) 
 }
 
 /// What decides the cost of a step beside data and network.
-nlohmann::json step_kind(const Settings& settings) {
+nlohmann::json step_kind(const settings::Settings& settings) {
   nlohmann::json kind{settings.opt, settings.clip_grad_norm > 0};
   // Which way an optimizer takes is said by words, flags and counts; how far it goes, by numbers.
   for (const auto& [name, value] : settings.optimizer) {
@@ -51,15 +51,17 @@ nlohmann::json step_kind(const Settings& settings) {
   return kind;
 }
 
-ImageTimes time_images(RunParts& parts, Settings settings) {
+ImageTimes time_images(RunParts& parts, settings::Settings settings) {
   // The guard's second product happens once for each block.
   if (const auto guard = settings.optimizer.find("shift_guard"); guard != settings.optimizer.end())
     guard->second = false;
-  const auto optimizer = make_optimizer(*parts.model, settings.opt, settings.optimizer, settings.seed);
+  const auto optimizer = optimizers::make_optimizer(*parts.model, settings.opt, settings.optimizer, settings.seed);
   const TrainingStep step(
-      *parts.model, *optimizer, batch_part_from_text(settings.option<std::string>(kCurvatureBatch, kWholeBatch)),
+      *parts.model, *optimizer,
+      optimizers::batch_part_from_text(
+          settings.option<std::string>(optimizers::kCurvatureBatch, optimizers::kWholeBatch)),
       settings.label_smoothing);
-  const auto timed_step = [&](const Batch& batch) {
+  const auto timed_step = [&](const data::Batch& batch) {
     const auto begin = seconds_now();
     step.clear_gradients();
     step.backward(step.forward(batch.images, batch.labels));
@@ -85,7 +87,7 @@ ImageTimes time_images(RunParts& parts, Settings settings) {
   }
   if (interrupted()) return {};
   ImageTimes times;
-  for (auto& of_phase : steps) times.train += median(std::move(of_phase)) / static_cast<double>(cycle * images);
+  for (auto& of_phase : steps) times.train += tables::median(std::move(of_phase)) / static_cast<double>(cycle * images);
   const at::NoGradGuard no_gradients;
   parts.model->eval();
   std::vector<double> tests;
@@ -94,7 +96,7 @@ ImageTimes time_images(RunParts& parts, Settings settings) {
     static_cast<void>(parts.model->forward(batch.images).sum().item<double>());
     if (i > 0) tests.push_back(seconds_now() - begin);  // the first warms up
   }
-  times.test = median(std::move(tests)) / static_cast<double>(images);
+  times.test = tables::median(std::move(tests)) / static_cast<double>(images);
   return times;
 }
 
@@ -127,4 +129,4 @@ std::vector<double> forecast_seconds(const std::vector<TrainingAhead>& runs) {
   return seconds;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

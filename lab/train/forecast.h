@@ -5,11 +5,11 @@
 
 #include "settings/settings.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
 /// A run that is to be trained for so many epochs more.
 struct TrainingAhead {
-  Settings settings;  ///< resolved
+  settings::Settings settings;  ///< resolved
   int64_t epochs = 0;
 };
 
@@ -18,4 +18,4 @@ struct TrainingAhead {
 /// with zeros, when interrupted.
 std::vector<double> forecast_seconds(const std::vector<TrainingAhead>& runs);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

@@ -2,10 +2,10 @@
 
 #include <torch/version.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
 std::string libtorch_version() {
   return TORCH_VERSION;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

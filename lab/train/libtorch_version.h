@@ -2,9 +2,9 @@
 
 #include <string>
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
 /// Of the headers this program was built with.
 std::string libtorch_version();
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

@@ -13,11 +13,12 @@
 #include <c10/core/InferenceMode.h>
 #include <torch/utils.h>
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 namespace {
 
 /// Batch norm has nothing to normalise by in a batch of one value per channel.
-void check_smallest_batch(ImageModel& model, const Settings& settings, const ImageShape& shape, int64_t images) {
+void check_smallest_batch(
+    models::ImageModel& model, const settings::Settings& settings, const data::ImageShape& shape, int64_t images) {
   if (images > 1) return;
   // The trial must leave no trace in running statistics and random state.
   const c10::InferenceMode inference;
@@ -40,7 +41,7 @@ void check_smallest_batch(ImageModel& model, const Settings& settings, const Ima
 }
 
 /// Refuses images the network is too deep for, before a run begins.
-void check_takes(ImageModel& model, const Settings& settings, const ImageShape& shape) {
+void check_takes(models::ImageModel& model, const settings::Settings& settings, const data::ImageShape& shape) {
   const c10::InferenceMode inference;
   model.eval();
   try {
@@ -55,29 +56,30 @@ void check_takes(ImageModel& model, const Settings& settings, const ImageShape& 
 
 }  // namespace
 
-std::shared_ptr<ImageModel> build_model(const Settings& settings, const Dataset& data, int64_t smallest_batch) {
-  ModelOptions options;
+std::shared_ptr<models::ImageModel> build_model(
+    const settings::Settings& settings, const data::Dataset& data, int64_t smallest_batch) {
+  models::ModelOptions options;
   options.name = settings.model;
-  options.form = settings.form == "imagenet" ? Form::ImageNet : Form::Cifar;
-  options.norm = norm_from_name(settings.norm);
+  options.form = settings.form == "imagenet" ? models::Form::ImageNet : models::Form::Cifar;
+  options.norm = models::norm_from_name(settings.norm);
   options.width = settings.width;
-  options.kernels = settings.kernels == "stock" ? Kernels::Stock : Kernels::Fast;
+  options.kernels = settings.kernels == "stock" ? models::Kernels::Stock : models::Kernels::Fast;
   options.in_channels = data.shape().channels;
   options.classes = data.classes();
   torch::manual_seed(static_cast<uint64_t>(settings.seed));
-  auto model = make_model(options);
+  auto model = models::make_model(options);
   check_takes(*model, settings, data.shape());
   check_smallest_batch(*model, settings, data.shape(), smallest_batch);
   return model;
 }
 
-void load_weights(ImageModel& model, const std::string& file) {
+void load_weights(models::ImageModel& model, const std::string& file) {
   const auto bytes = read_file(file);
-  if (is_checkpoint(bytes)) {
-    load_state_dict(model, parse_checkpoint(bytes, file).section("model", file), file);
+  if (formats::is_checkpoint(bytes)) {
+    models::load_state_dict(model, formats::parse_checkpoint(bytes, file).section("model", file), file);
   } else {
-    load_state_dict(model, bytes, file);
+    models::load_state_dict(model, bytes, file);
   }
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <filesystem>
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 namespace {
 
 std::string absolute(const std::string& path) {
@@ -21,11 +21,11 @@ std::string absolute(const std::string& path) {
 
 }  // namespace
 
-Settings resolve(Settings s) {
-  const auto& data = dataset(s.dataset);
-  find_named(model_infos(), "model", s.model);
-  norm_from_name(s.norm);
-  s.optimizer = resolve_optimizer(s.opt, s.optimizer);
+settings::Settings resolve(settings::Settings s) {
+  const auto& data = data::dataset(s.dataset);
+  find_named(models::model_infos(), "model", s.model);
+  models::norm_from_name(s.norm);
+  s.optimizer = optimizers::resolve_optimizer(s.opt, s.optimizer);
   check_device(s.device);
   if (s.form == "auto") s.form = data.large_images() ? "imagenet" : "cifar";
   if (s.data_path.empty()) s.data_path = data.default_path;
@@ -37,13 +37,14 @@ Settings resolve(Settings s) {
   return s;
 }
 
-void check_same_run(const Settings& stored, const Settings& given, bool same_cost) {
+void check_same_run(const settings::Settings& stored, const settings::Settings& given, bool same_cost) {
   auto a = stored;
   auto b = given;
-  a.optimizer = resolve_optimizer(a.opt, a.optimizer);  // a run of an earlier version lacks what was added since
-  b.optimizer = resolve_optimizer(b.opt, b.optimizer);
-  const auto old_fields = fields_of(a);
-  const auto new_fields = fields_of(b);
+  a.optimizer =
+      optimizers::resolve_optimizer(a.opt, a.optimizer);  // a run of an earlier version lacks what was added since
+  b.optimizer = optimizers::resolve_optimizer(b.opt, b.optimizer);
+  const auto old_fields = settings::fields_of(a);
+  const auto new_fields = settings::fields_of(b);
   for (size_t i = 0; i < old_fields.size(); ++i) {
     if (old_fields[i].get() == new_fields[i].get()) continue;
     if (old_fields[i].resumable && !(same_cost && old_fields[i].cost)) continue;
@@ -58,4 +59,4 @@ void check_same_run(const Settings& stored, const Settings& given, bool same_cos
   }
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

@@ -2,13 +2,13 @@
 
 #include "settings/settings.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
 /// Checks every name and fills in every default, so that the result says all a run depends on.
-Settings resolve(Settings settings);
+settings::Settings resolve(settings::Settings settings);
 
 /// Settings that differ and may not, for a run that is to be continued: a UserError names the first. With `same_cost`
 /// what decides time and memory may not differ either.
-void check_same_run(const Settings& stored, const Settings& given, bool same_cost = false);
+void check_same_run(const settings::Settings& stored, const settings::Settings& given, bool same_cost = false);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

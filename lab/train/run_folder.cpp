@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,8 +30,8 @@ constexpr std::string_view kPrefix = "checkpoint-";
 FoundCheckpoint newest_whole(const fs::path& folder, std::vector<fs::path>& damaged) {
   for (const auto& candidate : checkpoints_in(folder)) {
     try {
-      return {candidate, read_checkpoint(candidate)};
-    } catch (const DamagedCheckpoint& damage) {
+      return {candidate, formats::read_checkpoint(candidate)};
+    } catch (const formats::DamagedCheckpoint& damage) {
       spdlog::warn("{}; trying the one before it", damage.what());
       damaged.push_back(candidate);
     }
@@ -76,7 +76,7 @@ RunFolder::RunFolder(fs::path path)
     : path_(std::move(path)),
       lock_(lock_file(path_), fmt::format("working on {}", path_.string()), FileLock::After::Keep) {}
 
-RunFolder RunFolder::create(const fs::path& path, const Settings& settings) {
+RunFolder RunFolder::create(const fs::path& path, const settings::Settings& settings) {
   check_free(path);
   make_writable_folder(path);
   RunFolder folder(path);
@@ -100,12 +100,12 @@ RunFolder RunFolder::open(const fs::path& path) {
   return folder;
 }
 
-Settings RunFolder::settings() const {
-  return read_stored_settings(settings_file(path_).string());
+settings::Settings RunFolder::settings() const {
+  return settings::read_stored_settings(settings_file(path_).string());
 }
 
-void RunFolder::replace_settings(const Settings& settings) const {
-  write_file_atomically(settings_file(path_), {to_toml(settings)});
+void RunFolder::replace_settings(const settings::Settings& settings) const {
+  write_file_atomically(settings_file(path_), {settings::to_toml(settings)});
 }
 
 std::vector<std::pair<int64_t, fs::path>> numbered_checkpoints(const fs::path& folder) {
@@ -125,7 +125,7 @@ std::vector<fs::path> checkpoints_in(const fs::path& folder) {
   return paths;
 }
 
-std::optional<CheckpointFile> RunFolder::newest_checkpoint() const {
+std::optional<formats::CheckpointFile> RunFolder::newest_checkpoint() const {
   if (checkpoints_in(path_).empty()) return std::nullopt;
   std::vector<fs::path> damaged;
   auto found = newest_whole(path_, damaged);
@@ -135,9 +135,9 @@ std::optional<CheckpointFile> RunFolder::newest_checkpoint() const {
 }
 
 fs::path RunFolder::add_checkpoint(
-    int64_t step, const nlohmann::json& meta, const CheckpointSections& sections, int64_t keep) const {
+    int64_t step, const nlohmann::json& meta, const formats::CheckpointSections& sections, int64_t keep) const {
   auto path = path_ / fmt::format("{}{:09}.ckpt", kPrefix, step);
-  write_checkpoint(path, meta, sections);
+  formats::write_checkpoint(path, meta, sections);
   const auto all = checkpoints_in(path_);
   for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) fs::remove(all[i]);
   return path;
@@ -145,9 +145,9 @@ fs::path RunFolder::add_checkpoint(
 
 FoundCheckpoint find_checkpoint(const fs::path& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) return {path, read_checkpoint(path)};
+  if (!fs::is_directory(path, error)) return {path, formats::read_checkpoint(path)};
   std::vector<fs::path> damaged;
   return newest_whole(path, damaged);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

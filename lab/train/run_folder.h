@@ -11,7 +11,7 @@
 #include "records/run_log.h"
 #include "settings/settings.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
 /// The folder of a run: settings.toml, log.jsonl, checkpoint-*.ckpt and, when finished, model.pt. One process at a time
 /// writes to it.
@@ -24,7 +24,7 @@ class RunFolder {
   static bool in_use(const std::filesystem::path& path);
 
   /// Makes the folder and writes the settings.
-  static RunFolder create(const std::filesystem::path& path, const Settings& settings);
+  static RunFolder create(const std::filesystem::path& path, const settings::Settings& settings);
   /// An existing run; removes what a killed process left half-written.
   static RunFolder open(const std::filesystem::path& path);
 
@@ -32,17 +32,17 @@ class RunFolder {
   void discard_unless_begun() const;
 
   const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path log() const { return path_ / kRunLog; }
+  std::filesystem::path log() const { return path_ / records::kRunLog; }
   std::filesystem::path model() const { return path_ / "model.pt"; }
-  Settings settings() const;
-  void replace_settings(const Settings& settings) const;
+  settings::Settings settings() const;
+  void replace_settings(const settings::Settings& settings) const;
 
   /// The newest checkpoint that is whole; nothing if there is none at all. Damaged ones before it are set aside with a
   /// warning; if there are only such it is a UserError and they stay.
-  std::optional<CheckpointFile> newest_checkpoint() const;
+  std::optional<formats::CheckpointFile> newest_checkpoint() const;
   /// Writes a checkpoint, then removes all but the newest `keep`.
   std::filesystem::path add_checkpoint(
-      int64_t step, const nlohmann::json& meta, const CheckpointSections& sections, int64_t keep) const;
+      int64_t step, const nlohmann::json& meta, const formats::CheckpointSections& sections, int64_t keep) const;
 
  private:
   explicit RunFolder(std::filesystem::path path);
@@ -60,8 +60,8 @@ std::vector<std::pair<int64_t, std::filesystem::path>> numbered_checkpoints(cons
 /// anything there.
 struct FoundCheckpoint {
   std::filesystem::path path;
-  CheckpointFile file;
+  formats::CheckpointFile file;
 };
 FoundCheckpoint find_checkpoint(const std::filesystem::path& path);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

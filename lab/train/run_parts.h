@@ -8,19 +8,19 @@
 #include "optimizers/training_optimizer.h"
 #include "settings/settings.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
 /// How training images are loaded.
-LoaderOptions train_loader_options(const Settings& settings);
+data::LoaderOptions train_loader_options(const settings::Settings& settings);
 
 /// What a run needs, made and checked before anything is written.
 struct RunParts {
-  Settings settings;  ///< resolved
-  DatasetPair data;
-  std::shared_ptr<ImageModel> model;
-  std::unique_ptr<TrainingOptimizer> optimizer;
+  settings::Settings settings;  ///< resolved
+  data::DatasetPair data;
+  std::shared_ptr<models::ImageModel> model;
+  std::unique_ptr<optimizers::TrainingOptimizer> optimizer;
 };
 /// `continued`: the weights will come from a checkpoint, so `init` is not read.
-RunParts prepare_run(const Settings& settings, bool continued = false);
+RunParts prepare_run(const settings::Settings& settings, bool continued = false);
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

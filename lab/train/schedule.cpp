@@ -10,7 +10,7 @@
 #include <functional>
 #include <vector>
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 namespace {
 
 int64_t to_steps(double epochs, int64_t steps_per_epoch) {
@@ -19,7 +19,7 @@ int64_t to_steps(double epochs, int64_t steps_per_epoch) {
 
 }  // namespace
 
-void check_schedule(const Settings& s) {
+void check_schedule(const settings::Settings& s) {
   if (s.lr_scheduler == "multistep") {
     const auto& epochs = s.lr_milestones;
     if (epochs.empty()) fail("--lr-scheduler multistep: give the epochs with --lr-milestones");
@@ -39,7 +39,7 @@ void check_schedule(const Settings& s) {
 }
 
 std::unique_ptr<Scheduler> make_schedule(
-    torch::optim::Optimizer& optimizer, const Settings& s, int64_t steps_per_epoch) {
+    torch::optim::Optimizer& optimizer, const settings::Settings& s, int64_t steps_per_epoch) {
   const Warmup warmup{to_steps(s.lr_warmup_epochs, steps_per_epoch), s.lr_warmup_decay};
   if (s.lr_scheduler == "cosine") {
     return std::make_unique<CosineLR>(optimizer, s.epochs * steps_per_epoch - warmup.steps, s.lr_min, warmup);
@@ -54,4 +54,4 @@ std::unique_ptr<Scheduler> make_schedule(
   return std::make_unique<MultiStepLR>(optimizer, steps, s.lr_gamma, warmup);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

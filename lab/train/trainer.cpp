@@ -17,7 +17,7 @@
 
 #include <cmath>
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 namespace {
 
 /// Steps in a row that an optimizer may refuse before the run is given up.
@@ -40,11 +40,13 @@ Trainer::Trainer(RunParts parts, RunFolder folder, Progress& progress)
       device_(parts_.settings.device),
       training_step_(
           *parts_.model, *parts_.optimizer,
-          batch_part_from_text(parts_.settings.option<std::string>(kCurvatureBatch, kWholeBatch)),
+          optimizers::batch_part_from_text(
+              parts_.settings.option<std::string>(optimizers::kCurvatureBatch, optimizers::kWholeBatch)),
           parts_.settings.label_smoothing),
-      train_loader_(std::make_unique<Loader>(*parts_.data.train, train_loader_options(parts_.settings))),
+      train_loader_(std::make_unique<data::Loader>(*parts_.data.train, train_loader_options(parts_.settings))),
       log_(folder_.log()) {
-  test_loader_ = std::make_unique<Loader>(*parts_.data.test, test_loader_options(parts_.settings, *parts_.data.test));
+  test_loader_ =
+      std::make_unique<data::Loader>(*parts_.data.test, test_loader_options(parts_.settings, *parts_.data.test));
   schedule_ = make_schedule(parts_.optimizer->base(), parts_.settings, steps_per_epoch());
   if (const auto checkpoint = folder_.newest_checkpoint()) {
     restore(*checkpoint);
@@ -64,14 +66,14 @@ int64_t Trainer::steps_per_epoch() const {
 }
 
 nlohmann::json Trainer::header() const {
-  nlohmann::json header = machine_facts(libtorch_version(), parts_.settings.threads);
+  nlohmann::json header = records::machine_facts(libtorch_version(), parts_.settings.threads);
   header.update(
       {{"type", "header"},
        {"seed", parts_.settings.seed},
-       {"parameters", count_parameters(*parts_.model)},
+       {"parameters", models::count_parameters(*parts_.model)},
        {"train_images", train_loader_->images()},
        {"test_images", test_loader_->images()},
-       {"settings", to_json(parts_.settings)}});
+       {"settings", settings::to_json(parts_.settings)}});
   return header;
 }
 
@@ -229,7 +231,7 @@ void Trainer::finish_run() {
           {{"train_seconds", state_.train_seconds},
            {"peak_memory_bytes", std::max(state_.peak_memory, peak_memory_bytes())}}}});
   }
-  write_file_atomically(folder_.model(), {save_state_dict(*parts_.model)});
+  write_file_atomically(folder_.model(), {models::save_state_dict(*parts_.model)});
 }
 
 void Trainer::diverge(const std::string& what) {
@@ -280,4 +282,4 @@ void Trainer::show_progress() {
        {"images_per_second", speed}});
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

@@ -17,7 +17,7 @@ namespace sgdph {
 class Scheduler;
 }
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
 class EventLog;
 
@@ -60,12 +60,12 @@ class Trainer {
   const RunFolder& folder() const { return folder_; }
   const RunState& state() const { return state_; }
   /// The records so far.
-  const RunLog& log() const { return log_; }
+  const records::RunLog& log() const { return log_; }
   /// What happened when a run ends early, in one line.
   const std::string& message() const { return message_; }
 
  private:
-  void restore(const CheckpointFile& file);
+  void restore(const formats::CheckpointFile& file);
   nlohmann::json header() const;
   bool train_epoch();
   /// One step of the optimizer; false at the end of the epoch or if the run must stop.
@@ -85,10 +85,10 @@ class Trainer {
   Progress& progress_;
   at::Device device_;
   TrainingStep training_step_;
-  std::unique_ptr<Loader> train_loader_;
-  std::unique_ptr<Loader> test_loader_;
+  std::unique_ptr<data::Loader> train_loader_;
+  std::unique_ptr<data::Loader> test_loader_;
   std::unique_ptr<Scheduler> schedule_;
-  RunLog log_;
+  records::RunLog log_;
   std::unique_ptr<EventLog> events_;  ///< null without --tensorboard
   RunState state_;
   std::optional<RunEnd> stopped_;
@@ -99,4 +99,4 @@ class Trainer {
   double last_lr_ = 0;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <sstream>
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 namespace {
 
 std::string archived(const Scheduler& schedule) {
@@ -48,10 +48,10 @@ void restore_generator(const at::Device& device, const std::string& bytes) {
 
 }  // namespace
 
-void Trainer::restore(const CheckpointFile& file) {
+void Trainer::restore(const formats::CheckpointFile& file) {
   const auto where = folder_.path().string();
   try {
-    load_state_dict(*parts_.model, file.section("model", where), where);
+    models::load_state_dict(*parts_.model, file.section("model", where), where);
     parts_.optimizer->load(file.section("optimizer", where));
     restore_schedule(*schedule_, file.section("schedule", where));
     restore_generator(device_, file.section("generator", where));
@@ -67,7 +67,7 @@ void Trainer::restore(const CheckpointFile& file) {
           "the run had {} threads and now has {}: the last bits may differ", head.at("threads").dump(), s.threads);
       head["threads"] = s.threads;
     }
-    head["settings"] = to_json(s);
+    head["settings"] = settings::to_json(s);
     folder_.replace_settings(s);
     log_.start(std::move(records));
     state_ = state;
@@ -86,11 +86,11 @@ std::string Trainer::save_checkpoint() {
   state_.peak_memory = std::max(state_.peak_memory, peak_memory_bytes());
   const nlohmann::json meta{
       {"version", sgdph_version()},
-      {"settings", to_json(parts_.settings)},
+      {"settings", settings::to_json(parts_.settings)},
       {"classes", parts_.data.train->classes()},
       {"state", state_},
       {"records", log_.records()}};
-  const auto model = save_state_dict(*parts_.model);
+  const auto model = models::save_state_dict(*parts_.model);
   const auto optimizer = parts_.optimizer->save();
   const auto schedule = archived(*schedule_);
   const auto generator = generator_state(device_);
@@ -109,4 +109,4 @@ bool Trainer::weights_finite() const {
   return detail::count_non_finite(tensors) == 0;
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

@@ -10,10 +10,10 @@
 #include <cmath>
 #include <optional>
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
 TrainingStep::TrainingStep(
-    ImageModel& model, TrainingOptimizer& optimizer, double curvature_batch, double label_smoothing)
+    models::ImageModel& model, optimizers::TrainingOptimizer& optimizer, double curvature_batch, double label_smoothing)
     : model_(model), optimizer_(optimizer), curvature_batch_(curvature_batch), label_smoothing_(label_smoothing) {}
 
 void TrainingStep::clear_gradients() const {
@@ -41,4 +41,4 @@ void TrainingStep::backward(const Result& result) const {
   optimizer_.update_curvature(forward(result.images.narrow(0, 0, part), result.labels.narrow(0, 0, part)).loss);
 }
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

@@ -5,7 +5,7 @@
 #include "models/image_model.h"
 #include "optimizers/training_optimizer.h"
 
-namespace sgdph::lab {
+namespace sgdph::lab::train {
 
 /// Gradients of one batch, and the curvature that is due: from the same graph, or, if `curvature_batch` is less than 1,
 /// from a second pass over the batch's first images after the first graph is freed. That pass leaves the running
@@ -17,7 +17,9 @@ class TrainingStep {
     at::Tensor scores, loss;
   };
 
-  TrainingStep(ImageModel& model, TrainingOptimizer& optimizer, double curvature_batch, double label_smoothing = 0);
+  TrainingStep(
+      models::ImageModel& model, optimizers::TrainingOptimizer& optimizer, double curvature_batch,
+      double label_smoothing = 0);
 
   /// Gradients are let go, not set to zero: autograd then hands its own on instead of adding them up.
   void clear_gradients() const;
@@ -26,10 +28,10 @@ class TrainingStep {
   void backward(const Result& result) const;
 
  private:
-  ImageModel& model_;
-  TrainingOptimizer& optimizer_;
+  models::ImageModel& model_;
+  optimizers::TrainingOptimizer& optimizer_;
   double curvature_batch_;
   double label_smoothing_;
 };
 
-}  // namespace sgdph::lab
+}  // namespace sgdph::lab::train

@@ -19,11 +19,12 @@ TEST_P(EveryOptimizer, LessensTheLoss) {
   EXPECT_LT(epochs.back().at("train_loss").get<double>(), 0.9 * epochs.front().at("train_loss").get<double>());
 }
 
-INSTANTIATE_TEST_SUITE_P(Command, EveryOptimizer, testing::ValuesIn(lab::optimizer_names()), [](const auto& info) {
-  auto name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(
+    Command, EveryOptimizer, testing::ValuesIn(lab::optimizers::optimizer_names()), [](const auto& info) {
+      auto name = info.param;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace sgdph::test::learning_test

@@ -10,7 +10,7 @@ namespace {
 
 void parse(std::string_view bytes) {
   try {
-    const auto header = sgdph::lab::parse_checkpoint_header(bytes, "fuzz");
+    const auto header = sgdph::lab::formats::parse_checkpoint_header(bytes, "fuzz");
     SGDPH_FUZZ_CHECK(header.meta.is_object());
     uint64_t end = header.sections.empty() ? bytes.size() : header.sections.front().offset;
     for (const auto& section : header.sections) {
@@ -18,7 +18,7 @@ void parse(std::string_view bytes) {
       end += section.bytes;
     }
     SGDPH_FUZZ_CHECK(end == bytes.size());
-    sgdph::lab::parse_checkpoint(bytes, "fuzz");
+    sgdph::lab::formats::parse_checkpoint(bytes, "fuzz");
   } catch (const sgdph::lab::UserError&) {
   }
 }
@@ -33,11 +33,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint32_t length = data[2] | data[3] << 8;
   const auto header = bytes.substr(4, length);
   std::string whole = "SGDPHCKP";
-  using sgdph::lab::little_endian;
+  using sgdph::lab::formats::little_endian;
   whole += little_endian(data[0], 4);
   whole += little_endian(static_cast<uint32_t>(header.size()) + data[1] * 0x01010101U, 4);
-  whole += little_endian(sgdph::lab::crc32(header), 4);
-  whole += little_endian(sgdph::lab::crc32(whole), 4);
+  whole += little_endian(sgdph::lab::formats::crc32(header), 4);
+  whole += little_endian(sgdph::lab::formats::crc32(whole), 4);
   whole += bytes.substr(4);
   parse(whole);
   return 0;

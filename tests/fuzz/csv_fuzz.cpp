@@ -22,7 +22,7 @@ void refused_in_one_line(Function function) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   refused_in_one_line([&] {
-    sgdph::lab::CsvReader reader(bytes, "fuzz");
+    sgdph::lab::formats::CsvReader reader(bytes, "fuzz");
     while (reader.next()) {
       SGDPH_FUZZ_CHECK(!reader.fields().empty());
       size_t characters = reader.fields().size() - 1;
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
   });
   refused_in_one_line([&] {
-    const auto images = sgdph::lab::parse_image_list(bytes, "fuzz");
+    const auto images = sgdph::lab::formats::parse_image_list(bytes, "fuzz");
     SGDPH_FUZZ_CHECK(!images.empty());
     for (const auto& [filename, label] : images) {
       SGDPH_FUZZ_CHECK(!filename.empty() && !label.empty());

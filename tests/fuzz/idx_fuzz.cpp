@@ -7,7 +7,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   try {
-    const auto array = sgdph::lab::parse_idx(bytes, "fuzz");
+    const auto array = sgdph::lab::formats::parse_idx(bytes, "fuzz");
     unsigned __int128 values = 1;
     for (const auto length : array.sizes) values *= length;
     SGDPH_FUZZ_CHECK(!array.sizes.empty() && array.sizes.size() <= 4);

@@ -9,7 +9,7 @@
 
 namespace {
 
-using Pickle = sgdph::lab::Pickle;
+using Pickle = sgdph::lab::formats::Pickle;
 using Kind = Pickle::Kind;
 
 bool within(std::string_view part, std::string_view bytes) {
@@ -46,7 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         if (seen.insert(part).second) left.push_back(part);
       }
     }
-  } catch (const sgdph::lab::DamagedFile& error) {
+  } catch (const sgdph::lab::formats::DamagedFile& error) {
     SGDPH_FUZZ_CHECK(std::string_view(error.what()).find('\n') == std::string_view::npos);
   }
   return 0;

@@ -7,10 +7,10 @@
 
 namespace {
 
-using sgdph::lab::DamagedFile;
+using sgdph::lab::formats::DamagedFile;
 
 /// Where the last element is, by sums that cannot overflow.
-void check_bounds(const sgdph::lab::StoredTensor& tensor) {
+void check_bounds(const sgdph::lab::formats::StoredTensor& tensor) {
   SGDPH_FUZZ_CHECK(tensor.sizes.size() == tensor.strides.size());
   SGDPH_FUZZ_CHECK(tensor.offset >= 0 && tensor.storage_size >= 0);
   __int128 last = tensor.offset;
@@ -28,7 +28,7 @@ void parse(std::string_view bytes) {
     SGDPH_FUZZ_CHECK(std::string_view(error.what()).find('\n') == std::string_view::npos);
   };
   try {
-    const sgdph::lab::TorchFile file(bytes);
+    const sgdph::lab::formats::TorchFile file(bytes);
     for (const auto& [name, tensor] : file.tensors()) {
       SGDPH_FUZZ_CHECK(name.find('\n') == std::string::npos);
       check_bounds(tensor);

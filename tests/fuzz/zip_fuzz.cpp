@@ -10,7 +10,7 @@ template <class Function>
 void refused_in_one_line(Function function) {
   try {
     function();
-  } catch (const sgdph::lab::DamagedFile& error) {
+  } catch (const sgdph::lab::formats::DamagedFile& error) {
     SGDPH_FUZZ_CHECK(std::string_view(error.what()).find('\n') == std::string_view::npos);
   }
 }
@@ -20,7 +20,7 @@ void refused_in_one_line(Function function) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   refused_in_one_line([&] {
-    const sgdph::lab::ZipFile archive(bytes);
+    const sgdph::lab::formats::ZipFile archive(bytes);
     SGDPH_FUZZ_CHECK(archive.folder().find('/') == std::string::npos);
     for (const auto& name : archive.names()) {
       SGDPH_FUZZ_CHECK(archive.contains(name));

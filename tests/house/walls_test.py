@@ -75,13 +75,27 @@ def forgotten(build, files):
             yield f"{name}: lab/CMakeLists.txt does not name it"
 
 
+def astray(files):
+    """Sources of a room that open another namespace of the lab than the room's: base is sgdph::lab itself."""
+    for name in files:
+        source = re.fullmatch(r"lab/(\w+)/\w+\.(h|cpp)", name)
+        if not source:
+            continue
+        own = "sgdph::lab" if source[1] == "base" else f"sgdph::lab::{source[1]}"
+        opened = re.findall(r"^namespace (sgdph::lab[\w:]*) \{\n(.*?)^\}", (ROOT / name).read_text(), re.S | re.M)
+        # A class of another room may be named before its header is read.
+        spaces = {space for space, body in opened if re.sub(r"(class|struct) \w+;\s*", "", body).strip()}
+        if not spaces or any(space != own and not space.startswith(own + "::") for space in spaces):
+            yield f"{name}: its namespace is {own}, not {', '.join(sorted(spaces)) or 'none'}"
+
+
 def main():
     build, rooms = Path(sys.argv[1]), sys.argv[2:]
     if not (build / ".ninja_deps").exists() or not (ROOT / ".git").exists():
         print("skipped: needs a build by ninja in a git repository")
         return SKIPPED
     files = [name for name in lines_of("git", "ls-files") if (ROOT / name).is_file()]
-    findings = [*libtorch_in(rooms, headers_by_object(build)), *broken(RULES, files), *forgotten(build, files)]
+    findings = [*libtorch_in(rooms, headers_by_object(build)), *broken(RULES, files), *forgotten(build, files), *astray(files)]
     print("\n".join(findings) or f"{len(rooms)} rooms without LibTorch, {len(RULES)} rules, {len(files)} files")
     return 1 if findings else 0
 

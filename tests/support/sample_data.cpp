@@ -15,7 +15,7 @@ namespace sgdph::test {
 namespace {
 
 namespace fs = std::filesystem;
-using lab::Random;
+using lab::data::Random;
 
 /// Brightness by thirds of the height, another third in each channel: five levels, so that 125 classes differ.
 char pattern(int label, int channel, int y, int height, Random& random) {

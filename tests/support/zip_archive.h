@@ -10,12 +10,12 @@ namespace sgdph::test {
 
 /// A ZIP archive of members that are stored as they are.
 inline std::string zip_archive(const std::vector<std::pair<std::string, std::string>>& members) {
-  using lab::little_endian;
+  using lab::formats::little_endian;
   std::string bytes;
   std::string directory;
   for (const auto& [name, content] : members) {
     // Version, flags, method, time and date; then checksum, both sizes, sizes of name and extra field.
-    const auto common = std::string(10, '\0') + little_endian(lab::crc32(content), 4) +
+    const auto common = std::string(10, '\0') + little_endian(lab::formats::crc32(content), 4) +
                         little_endian(content.size(), 4) + little_endian(content.size(), 4) +
                         little_endian(name.size(), 2) + little_endian(0, 2);
     directory += little_endian(0x02014b50, 4) + std::string(2, '\0') + common + std::string(10, '\0') +

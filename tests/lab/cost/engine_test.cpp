@@ -12,7 +12,7 @@
 
 #include <set>
 
-namespace sgdph::lab::engine_test {
+namespace sgdph::lab::cost::engine_test {
 namespace {
 
 using test::error_of;
@@ -26,7 +26,7 @@ Workload small() {
 
 TEST(Engines, AreEveryOptimizerAndTheOtherWaysUnderNamesOfTheirOwn) {
   const auto names = engine_names();
-  for (const auto& name : optimizer_names()) EXPECT_EQ(engine(name).kernels, Kernels::Fast);
+  for (const auto& name : optimizers::optimizer_names()) EXPECT_EQ(engine(name).kernels, models::Kernels::Fast);
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
   EXPECT_EQ(engines_from_text("all").size(), names.size());
   EXPECT_TRUE(engine("published").published);
@@ -83,7 +83,7 @@ TEST(EngineRun, MakesAnyBlockDueAndOnlyThat) {
     }
   }
   EngineRun seldom(engine("sgd-ph-1/8-every-4"), small(), TimedBatch(small()));
-  seldom.prepare(kNothingDue);
+  seldom.prepare(tables::kNothingDue);
   seldom.step();
   EXPECT_EQ(seldom.last_refreshed(), "");
   EXPECT_TRUE(EngineRun(engine("adam"), small(), TimedBatch(small())).blocks().empty());
@@ -122,9 +122,9 @@ TEST(TimeEngines, PairsEveryStepWithSgdmAndCountsRounds) {
   }
   EXPECT_EQ(times.engines[0].ratio().value, 1);
   const auto& seldom = times.engines[3];
-  EXPECT_EQ(seldom.steps[1].position, kNothingDue);
-  EXPECT_NE(seldom.steps[2].position, kNothingDue);
+  EXPECT_EQ(seldom.steps[1].position, tables::kNothingDue);
+  EXPECT_NE(seldom.steps[2].position, tables::kNothingDue);
 }
 
 }  // namespace
-}  // namespace sgdph::lab::engine_test
+}  // namespace sgdph::lab::cost::engine_test

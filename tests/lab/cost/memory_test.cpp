@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <cstring>
 
-namespace sgdph::lab::memory_test {
+namespace sgdph::lab::cost::memory_test {
 namespace {
 
 constexpr int64_t kMegabyte = 1 << 20;
@@ -53,7 +53,7 @@ TEST(MeasureMemory, CountsParametersGradientsAndStateAndGoesByPosition) {
   Workload workload;
   workload.model = "resnet8";
   workload.batch_size = 4;
-  const auto parameters = count_parameters(*make_model(workload.model_options(Kernels::Fast)));
+  const auto parameters = models::count_parameters(*models::make_model(workload.model_options(models::Kernels::Fast)));
   const auto sgdm = measure_memory(engine("sgdm"), workload, false);
   ASSERT_EQ(sgdm.steps.size(), 1U);
   // Weights, gradients and momentum of four bytes each, and activations on top.
@@ -67,4 +67,4 @@ TEST(MeasureMemory, CountsParametersGradientsAndStateAndGoesByPosition) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::memory_test
+}  // namespace sgdph::lab::cost::memory_test

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-namespace sgdph::lab::report_test {
+namespace sgdph::lab::cost::report_test {
 namespace {
 
 using test::expect_well_formed;
@@ -26,8 +26,8 @@ EngineMemory memory_of(const std::string& name, int64_t first, int64_t last) {
   return {name, {{0, first, 2 * first}, {1, last, 2 * last}}, true};
 }
 
-CostReport sample_report() {
-  CostReport report;
+records::CostReport sample_report() {
+  records::CostReport report;
   report.form = "cifar";
   report.cpu = "a <fast> CPU & more";
   report.threads = 2;
@@ -39,13 +39,13 @@ CostReport sample_report() {
       report.rows.push_back(
           make_row(workload, engine("sgd-ph"), times_of("sgd-ph", 1.4), memory_of("sgd-ph", 150, 110), sgdm));
       report.rows.push_back(make_row(workload, engine("published"), times_of("published", 6), {}, sgdm));
-      CostRow lost;
+      records::CostRow lost;
       lost.model = model;
       lost.batch_size = batch_size;
       lost.engine = "adahessian";
       lost.note = "ended by signal 9";
       report.rows.push_back(lost);
-      report.fast_to_stock.push_back({model, batch_size, median_estimate({0.9, 0.91, 0.92})});
+      report.fast_to_stock.push_back({model, batch_size, tables::median_estimate({0.9, 0.91, 0.92})});
     }
   }
   return report;
@@ -66,22 +66,22 @@ TEST(CostRow, HoldsRatiosAndMemoryRelativeToSgdm) {
 }
 
 TEST(CostReport, ComesBackFromItsJson) {
-  const auto text = present(sample_report()).as(TableFormat::Json);
-  const auto again = nlohmann::json::parse(text).get<CostReport>();
-  EXPECT_EQ(present(again).as(TableFormat::Json), text);
+  const auto text = present(sample_report()).as(tables::TableFormat::Json);
+  const auto again = nlohmann::json::parse(text).get<records::CostReport>();
+  EXPECT_EQ(present(again).as(tables::TableFormat::Json), text);
   EXPECT_EQ(again.rows.size(), sample_report().rows.size());
 }
 
 TEST(CostReport, TablesHaveEveryWorkloadAndSayWhyFiguresAreMissing) {
-  const auto text = present(sample_report()).as(TableFormat::Text);
+  const auto text = present(sample_report()).as(tables::TableFormat::Text);
   for (const auto* part : {"vgg11 (cifar form), batch 64", "1.40x", "1.30x (1.50x)", "ended by signal 9", "0.91"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
   EXPECT_EQ(text.find("bn1.bias"), std::string::npos);
-  EXPECT_NE(present(sample_report(), true).as(TableFormat::Markdown).find("| bn1.bias"), std::string::npos);
+  EXPECT_NE(present(sample_report(), true).as(tables::TableFormat::Markdown).find("| bn1.bias"), std::string::npos);
   auto unknown = sample_report();
   unknown.resident_known = false;
-  EXPECT_NE(present(unknown).as(TableFormat::Text).find("RSS is not given"), std::string::npos);
+  EXPECT_NE(present(unknown).as(tables::TableFormat::Text).find("RSS is not given"), std::string::npos);
 }
 
 TEST(CostPicture, IsWellFormedWithALineForEachEngineAndNetwork) {
@@ -105,4 +105,4 @@ TEST(CostPicture, SurvivesOneBatchSizeNothingAtAllAndFiguresThatAreNotFinite) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::report_test
+}  // namespace sgdph::lab::cost::report_test

@@ -13,6 +13,7 @@ namespace sgdph::test::byte_images_test {
 namespace {
 
 using namespace sgdph::lab;
+using namespace sgdph::lab::data;
 
 constexpr int64_t kSide = 6;
 

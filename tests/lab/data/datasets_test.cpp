@@ -11,6 +11,7 @@ namespace sgdph::test::datasets_test {
 namespace {
 
 using namespace sgdph::lab;
+using namespace sgdph::lab::data;
 
 std::vector<float> read_image(const Dataset& data, int64_t index, Random* random) {
   std::vector<float> out(static_cast<size_t>(data.shape().values()));

@@ -16,6 +16,7 @@ namespace sgdph::test::image_sets_test {
 namespace {
 
 using namespace sgdph::lab;
+using namespace sgdph::lab::data;
 namespace fs = std::filesystem;
 
 constexpr size_t kValues = size_t{3} * 224 * 224;

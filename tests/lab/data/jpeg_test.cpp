@@ -12,6 +12,7 @@ namespace sgdph::test::jpeg_test {
 namespace {
 
 using namespace sgdph::lab;
+using namespace sgdph::lab::data;
 
 PixelImage noise(int width, int height) {
   PixelImage image{width, height, {}};

@@ -16,6 +16,7 @@ namespace sgdph::test::loader_test {
 namespace {
 
 using namespace sgdph::lab;
+using namespace sgdph::lab::data;
 
 /// Image i is label i and the draws it was augmented with; reading takes an uneven time, so that workers overtake
 /// each other.

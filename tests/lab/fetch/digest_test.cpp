@@ -4,7 +4,7 @@
 
 #include "support/checks.h"
 
-namespace sgdph::lab::digest_test {
+namespace sgdph::lab::fetch::digest_test {
 namespace {
 
 using test::contains;
@@ -36,4 +36,4 @@ TEST(ADigest, NamesAFileThatCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::digest_test
+}  // namespace sgdph::lab::fetch::digest_test

@@ -10,7 +10,7 @@
 
 #include "lab/fetch/served_file.h"
 
-namespace sgdph::lab::download_continue_test {
+namespace sgdph::lab::fetch::download_continue_test {
 namespace {
 
 using test::contains;
@@ -181,4 +181,4 @@ TEST_F(ContinuedDownload, SaysThatTheDiskIsFullAndContinuesLater) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::download_continue_test
+}  // namespace sgdph::lab::fetch::download_continue_test

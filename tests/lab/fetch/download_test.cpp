@@ -4,7 +4,7 @@
 
 #include "lab/fetch/served_file.h"
 
-namespace sgdph::lab::download_test {
+namespace sgdph::lab::fetch::download_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -145,4 +145,4 @@ TEST_F(Download, SaysThatNobodyAnswers) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::download_test
+}  // namespace sgdph::lab::fetch::download_test

@@ -16,7 +16,7 @@
 #include "lab/fetch/served_cifar100.h"
 #include "support/paths.h"
 
-namespace sgdph::lab::fetch_test {
+namespace sgdph::lab::fetch::fetch_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -206,7 +206,8 @@ TEST(Fetch, SaysHowToGetWhatNeedsARegistration) {
   options.url = "https://host/x.tar";
   EXPECT_TRUE(contains(error_of([&] { fetch("imagenet", options); }), "not downloaded by us"));
   EXPECT_TRUE(contains(error_of([&] { fetch("cifar1000", options); }), "did you mean 'cifar100'?"));
-  EXPECT_TRUE(contains(instructions(dataset("fashion-mnist")), "apt-get install dataset-fashion-mnist"));
+  EXPECT_TRUE(
+      contains(data::instructions(data::dataset("fashion-mnist")), "apt-get install dataset-fashion-mnist"));
 }
 
 TEST(Fetch, TakesTheWholeOfCifar100FromALocalCopy) {
@@ -227,4 +228,4 @@ TEST(Fetch, TakesTheWholeOfCifar100FromALocalCopy) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::fetch_test
+}  // namespace sgdph::lab::fetch::fetch_test

@@ -36,7 +36,7 @@ class ServedCifar100 : public ::testing::Test {
     resource_.body = lab::read_file(source_ / "a.tar.gz");
     server_.serve("/cifar-100-binary.tar.gz", resource_);
   }
-  lab::FetchOutcome get() { return lab::fetch("cifar100", options_).outcome; }
+  lab::fetch::FetchOutcome get() { return lab::fetch::fetch("cifar100", options_).outcome; }
 
   TempFolder source_;
   TempFolder root_;
@@ -44,7 +44,7 @@ class ServedCifar100 : public ::testing::Test {
   HttpResource resource_;
   std::string train_;
   std::string test_;
-  lab::FetchOptions options_;
+  lab::fetch::FetchOptions options_;
   std::string said_;
   std::filesystem::path folder_ = root_ / "cifar-100-binary";
 };

@@ -27,8 +27,8 @@ class ServedFile : public ::testing::Test {
     resource.body = noise(kSize, seed);
     return resource;
   }
-  void get(const std::string& path = "/file", const std::optional<lab::Checksum>& checksum = {}) {
-    lab::download(server_.url(path), target_, checksum, options_);
+  void get(const std::string& path = "/file", const std::optional<lab::fetch::Checksum>& checksum = {}) {
+    lab::fetch::download(server_.url(path), target_, checksum, options_);
   }
   /// Half of the file, as left by a connection that was cut.
   void get_half() {
@@ -43,7 +43,7 @@ class ServedFile : public ::testing::Test {
   HttpServer server_;
   std::filesystem::path target_ = scratch_ / "file";
   std::filesystem::path part_ = scratch_ / "file.part";
-  lab::DownloadOptions options_;
+  lab::fetch::DownloadOptions options_;
 };
 
 }  // namespace sgdph::test

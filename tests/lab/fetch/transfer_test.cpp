@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab::transfer_test {
+namespace sgdph::lab::fetch::transfer_test {
 namespace {
 
 TEST(ATransfer, SaysHowFarAndHowFast) {
@@ -26,4 +26,4 @@ TEST(ATransfer, ThatStartsAnewIsTimedAnew) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::transfer_test
+}  // namespace sgdph::lab::fetch::transfer_test

@@ -5,7 +5,7 @@
 #include "lab/fetch/scratch.h"
 #include "support/sample_data.h"
 
-namespace sgdph::lab::unpack_test {
+namespace sgdph::lab::fetch::unpack_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -204,4 +204,4 @@ TEST(AStagingFolder, MovesAsideWhatIsThere) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::unpack_test
+}  // namespace sgdph::lab::fetch::unpack_test

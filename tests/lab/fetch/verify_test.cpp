@@ -7,7 +7,7 @@
 #include "fetch/manifest.h"
 #include "lab/fetch/served_cifar100.h"
 
-namespace sgdph::lab::verify_test {
+namespace sgdph::lab::fetch::verify_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -111,4 +111,4 @@ TEST(Verify, StopsWhenAskedTo) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::verify_test
+}  // namespace sgdph::lab::fetch::verify_test

@@ -6,6 +6,7 @@ namespace sgdph::test::bytes_test {
 namespace {
 
 using namespace sgdph::lab;
+using namespace sgdph::lab::formats;
 using namespace std::string_literals;
 
 TEST(Bytes, NumbersAreLowestByteFirst) {

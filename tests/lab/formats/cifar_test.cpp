@@ -7,6 +7,7 @@ namespace sgdph::test::cifar_test {
 namespace {
 
 using namespace sgdph::lab;
+using namespace sgdph::lab::formats;
 
 std::string cifar_error(const std::string& bytes, CifarFormat format) {
   CifarImages images;

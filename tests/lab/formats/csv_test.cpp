@@ -6,7 +6,7 @@
 namespace sgdph::test::csv_test {
 namespace {
 
-using lab::CsvReader;
+using lab::formats::CsvReader;
 using Rows = std::vector<std::vector<std::string>>;
 
 Rows rows_of(std::string_view bytes) {

@@ -8,6 +8,7 @@ namespace sgdph::test::event_file_test {
 namespace {
 
 using namespace sgdph::lab;
+using namespace sgdph::lab::formats;
 using namespace std::string_literals;
 
 TEST(EventFile, ChecksumsAreMasked) {

@@ -8,6 +8,7 @@ namespace sgdph::test::idx_test {
 namespace {
 
 using namespace sgdph::lab;
+using namespace sgdph::lab::formats;
 using namespace std::string_literals;
 
 std::string idx_error(const std::string& bytes) {

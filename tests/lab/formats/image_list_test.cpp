@@ -7,6 +7,7 @@ namespace sgdph::test::image_list_test {
 namespace {
 
 using namespace sgdph::lab;
+using namespace sgdph::lab::formats;
 
 std::string list_error(const std::string& bytes) {
   return error_of([&] { parse_image_list(bytes, "x.csv"); });

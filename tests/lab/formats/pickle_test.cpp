@@ -7,8 +7,8 @@ namespace sgdph::test::pickle_test {
 namespace {
 
 using namespace std::string_literals;
-using lab::DamagedFile;
-using lab::Pickle;
+using lab::formats::DamagedFile;
+using lab::formats::Pickle;
 using Kind = Pickle::Kind;
 
 TEST(Pickle, GivesPlainValues) {

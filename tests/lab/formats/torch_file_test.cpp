@@ -7,6 +7,7 @@ namespace sgdph::test::torch_file_test {
 namespace {
 
 using namespace sgdph::lab;
+using namespace sgdph::lab::formats;
 using namespace std::string_literals;
 
 std::string text(const std::string& value) {

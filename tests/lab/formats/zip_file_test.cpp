@@ -9,6 +9,7 @@ namespace sgdph::test::zip_file_test {
 namespace {
 
 using namespace sgdph::lab;
+using namespace sgdph::lab::formats;
 
 std::string refusal_of_member(const std::string& bytes, const std::string& name) {
   try {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab::blocks_test {
+namespace sgdph::lab::inspect::blocks_test {
 namespace {
 
 std::vector<std::string> names_of(const std::vector<Block>& blocks) {
@@ -69,4 +69,4 @@ TEST(Channels, AreSpreadFromTheFirstToTheLast) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::blocks_test
+}  // namespace sgdph::lab::inspect::blocks_test

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace sgdph::lab::estimates_test {
+namespace sgdph::lab::inspect::estimates_test {
 namespace {
 
 using test::Problem;
@@ -43,7 +43,7 @@ TEST_P(Estimates, AreWhatTheOptimizerHoldsAfterAsManyStepsOnTheLossItself) {
   for (const int64_t steps : {1, 5, 12}) {
     for (const auto rule : {Rule::Reference, Rule::Paper}) {
       auto problem = test::make_problem(GetParam());
-      Settings settings;
+      settings::Settings settings;
       settings.optimizer["rule"] = rule == Rule::Paper ? "paper" : "reference";
       settings.optimizer["probe_cycle"] = 4;
       settings.seed = 11;
@@ -73,7 +73,7 @@ TEST_P(Estimates, AreWhatTheOptimizerHoldsAfterAsManyStepsOnTheLossItself) {
 
 TEST_P(Estimates, OfALongEnoughHadamardCycleAreTheDiagonal) {
   auto problem = test::make_problem(GetParam());
-  Settings settings;
+  settings::Settings settings;
   settings.optimizer["probe_cycle"] = 8;
   RunningEstimates estimates(*problem.model, settings, false);
   for (const auto& block : blocks_of(*problem.model, false)) {
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Estimates, testing::ValuesIn(test::kProblemKinds
 
 TEST(RunningEstimates, OfRademacherNearTheDiagonalAndMoveNothing) {
   auto problem = test::make_problem("BatchNorm");
-  Settings settings;
+  settings::Settings settings;
   settings.optimizer["hessian_momentum"] = 0.999;
   RunningEstimates estimates(*problem.model, settings, false);
   const auto block = blocks_of(*problem.model, false).front();
@@ -133,10 +133,10 @@ TEST(RunningEstimates, OfTheLastParameterAreNotThereUnderThePublishedRule) {
 
 TEST(RunningEstimates, RefuseWhatTheOptimizerRefuses) {
   test::NetA model;
-  Settings settings;
+  settings::Settings settings;
   settings.optimizer["probe_cycle"] = 6;
   EXPECT_THROW(RunningEstimates(*model, settings, false), UserError);
 }
 
 }  // namespace
-}  // namespace sgdph::lab::estimates_test
+}  // namespace sgdph::lab::inspect::estimates_test

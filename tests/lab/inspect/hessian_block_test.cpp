@@ -8,7 +8,7 @@
 #include <csignal>
 #include <memory>
 
-namespace sgdph::lab::hessian_block_test {
+namespace sgdph::lab::inspect::hessian_block_test {
 namespace {
 
 using test::Problem;
@@ -149,4 +149,4 @@ TEST(HessianBlock, KeepsTheRowsThereAreWhenInterrupted) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::hessian_block_test
+}  // namespace sgdph::lab::inspect::hessian_block_test

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace sgdph::lab::inspect_record_test {
+namespace sgdph::lab::inspect::inspect_record_test {
 namespace {
 
 using test::contains;
@@ -37,17 +37,17 @@ std::vector<std::string> cells_of(const std::string& markdown, const std::string
 }
 
 TEST(InspectRecord, ComesBackFromItsJsonWithWhatIsNotKnown) {
-  const auto report = read_inspect_report("inspect.json", kText);
+  const auto report = records::read_inspect_report("inspect.json", kText);
   ASSERT_EQ(report.rows.size(), 3U);
   EXPECT_TRUE(std::isnan(report.rows[0].row_sum.cosine));
   EXPECT_TRUE(std::isnan(report.rows[0].diagonal[1]));
   EXPECT_TRUE(std::isnan(report.rows[1].off_diagonal));
-  const auto text = present(report).as(TableFormat::Json);
-  EXPECT_EQ(present(read_inspect_report("inspect.json", text)).as(TableFormat::Json), text);
+  const auto text = present(report).as(tables::TableFormat::Json);
+  EXPECT_EQ(present(records::read_inspect_report("inspect.json", text)).as(tables::TableFormat::Json), text);
 }
 
 TEST(InspectRecord, ShowsTheBlocksWhatEachProbeHoldsAndTheVerdict) {
-  const auto text = present(read_inspect_report("inspect.json", kText)).as(TableFormat::Markdown);
+  const auto text = present(records::read_inspect_report("inspect.json", kText)).as(tables::TableFormat::Markdown);
   EXPECT_EQ(
       cells_of(text, "bn1.weight"),
       (std::vector<std::string>{"bn1.weight", "4", "1.25", "-", "-", "75 %", "-", "-", ""}));
@@ -64,10 +64,10 @@ TEST(InspectRecord, ShowsTheBlocksWhatEachProbeHoldsAndTheVerdict) {
 
 TEST(InspectRecord, OfAnotherKindIsNamed) {
   for (const auto* text : {"", "[]", "{}", R"({"rows": 3, "verdict": {}})", R"({"rows": ["x"], "verdict": {}})"}) {
-    const auto error = error_of([&] { read_inspect_report("there/inspect.json", text); });
+    const auto error = error_of([&] { records::read_inspect_report("there/inspect.json", text); });
     EXPECT_TRUE(contains(error, "there/inspect.json: not the figures of sgdph inspect")) << text << ": " << error;
   }
 }
 
 }  // namespace
-}  // namespace sgdph::lab::inspect_record_test
+}  // namespace sgdph::lab::inspect::inspect_record_test

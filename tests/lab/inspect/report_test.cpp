@@ -10,7 +10,7 @@
 #include <cmath>
 #include <sstream>
 
-namespace sgdph::lab::report_test {
+namespace sgdph::lab::inspect::report_test {
 namespace {
 
 using test::expect_well_formed;
@@ -35,8 +35,8 @@ std::vector<HeldEstimate> held_of(const HessianBlock& hessian) {
   return {{"ones", row_sum, row_sum.abs()}, {"rademacher", hessian.diagonal(), hessian.diagonal().abs()}};
 }
 
-InspectReport report_of(const std::vector<HessianBlock>& hessians) {
-  InspectReport report;
+records::InspectReport report_of(const std::vector<HessianBlock>& hessians) {
+  records::InspectReport report;
   report.model = "resnet8";
   report.norm = "batch";
   report.dataset = "fashion-mnist";
@@ -120,34 +120,36 @@ TEST(Verdict, OfSomeRowsSaysThatItIsOfTheseRows) {
 TEST(InspectReport, ARemarkNamesShiftInvarianceAndTheRowsMeasured) {
   auto part = block_of("fc.bias", torch::tensor({{1., -1.}}), {0});
   part.shift_invariant = true;
-  EXPECT_NE(present(report_of({part})).as(TableFormat::Text).find("shift-invariant, 1 rows"), std::string::npos);
+  EXPECT_NE(
+      present(report_of({part})).as(tables::TableFormat::Text).find("shift-invariant, 1 rows"), std::string::npos);
   auto whole = block_of("fc.bias", torch::tensor({{1., -1.}, {-1., 1.}}));
   whole.shift_invariant = true;
-  EXPECT_EQ(present(report_of({whole})).as(TableFormat::Text).find("shift-invariant,"), std::string::npos);
+  EXPECT_EQ(present(report_of({whole})).as(tables::TableFormat::Text).find("shift-invariant,"), std::string::npos);
 }
 
 TEST(InspectReport, IsWrittenInEveryFormat) {
   const auto report = report_of({coupled(), block_of("zero", torch::zeros({2, 2}))});
-  for (const auto format : {TableFormat::Text, TableFormat::Markdown}) {
+  for (const auto format : {tables::TableFormat::Text, tables::TableFormat::Markdown}) {
     const auto text = present(report).as(format);
     for (const auto* part : {"bn1.weight", "0.83", "67 %", "does not hold", "rademacher"}) {
       EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
     }
     EXPECT_EQ(text.find("nan"), std::string::npos);
   }
-  const auto json = nlohmann::json::parse(present(report).as(TableFormat::Json));
+  const auto json = nlohmann::json::parse(present(report).as(tables::TableFormat::Json));
   EXPECT_DOUBLE_EQ(json["rows"][0]["diagonal"][2], 6);
   EXPECT_TRUE(json["rows"][1]["off_diagonal"].is_null());
   EXPECT_EQ(json["verdict"]["not_diagonal"], 1);
   EXPECT_EQ(json["verdict"]["text"], report.verdict.text);
-  std::istringstream csv(present(report).as(TableFormat::Csv));
+  std::istringstream csv(present(report).as(tables::TableFormat::Csv));
   std::vector<int64_t> commas;
   for (std::string line; std::getline(csv, line);) commas.push_back(std::count(line.begin(), line.end(), ','));
   EXPECT_EQ(commas, (std::vector<int64_t>(3, commas.front())));
 }
 
 TEST(InspectReport, OfNothingIsStillWritten) {
-  for (const auto& [name, format] : table_formats()) EXPECT_FALSE(present(InspectReport()).as(format).empty()) << name;
+  for (const auto& [name, format] : tables::table_formats())
+    EXPECT_FALSE(present(records::InspectReport()).as(format).empty()) << name;
 }
 
 TEST(BlockPicture, IsWellFormedAndHasSignsScaleAndBothStrips) {
@@ -208,4 +210,4 @@ TEST(BlockPicture, IsOfTheBlockWithTheMedianRatio) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::report_test
+}  // namespace sgdph::lab::inspect::report_test

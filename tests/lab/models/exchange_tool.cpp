@@ -20,6 +20,7 @@
 namespace {
 
 using namespace sgdph::lab;
+using namespace sgdph::lab::models;
 
 std::shared_ptr<ImageModel> model_of(const std::vector<std::string>& arguments, Kernels kernels = Kernels::Fast) {
   ModelOptions options;

@@ -14,7 +14,7 @@
 #include <limits>
 #include <set>
 
-namespace sgdph::lab::models_test {
+namespace sgdph::lab::models::models_test {
 namespace {
 
 using test::error_of;
@@ -334,4 +334,4 @@ TEST(Norms, HaveNames) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::models_test
+}  // namespace sgdph::lab::models::models_test

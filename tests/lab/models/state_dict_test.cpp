@@ -11,7 +11,7 @@
 
 #include <random>
 
-namespace sgdph::lab::state_dict_test {
+namespace sgdph::lab::models::state_dict_test {
 namespace {
 
 namespace nn = torch::nn;
@@ -291,4 +291,4 @@ TEST(StateDict, NestedDeeplyIsReadWithoutExhaustingTheStack) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::state_dict_test
+}  // namespace sgdph::lab::models::state_dict_test

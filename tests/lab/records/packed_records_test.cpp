@@ -5,7 +5,7 @@
 
 #include <functional>
 
-namespace sgdph::lab::packed_records_test {
+namespace sgdph::lab::records::packed_records_test {
 namespace {
 
 using nlohmann::json;
@@ -157,4 +157,4 @@ TEST(PackedRecords, TwoOfOneNameAreRefused) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::packed_records_test
+}  // namespace sgdph::lab::records::packed_records_test

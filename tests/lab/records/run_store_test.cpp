@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab::run_store_test {
+namespace sgdph::lab::records::run_store_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -84,4 +84,4 @@ TEST_F(RunStoreTest, WhatIsNoStoreIsRefused) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::run_store_test
+}  // namespace sgdph::lab::records::run_store_test

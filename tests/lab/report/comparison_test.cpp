@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab::task_test {
+namespace sgdph::lab::report::task_test {
 namespace {
 
 using test::contains;
@@ -223,4 +223,4 @@ TEST(PageData, StaysSmallHoweverManyEpochs) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::task_test
+}  // namespace sgdph::lab::report::task_test

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace sgdph::lab::curves_test {
+namespace sgdph::lab::report::curves_test {
 namespace {
 
 using test::TempFolder;
@@ -55,7 +55,7 @@ void write_timed(const std::filesystem::path& folder, const std::vector<double>&
     records.push_back({{"type", "epoch"}, {"test_top1", 50}});
     if (epoch >= 0) records.back()["cost"] = {{"train_seconds", epoch}};
   }
-  RunLog(folder / "log.jsonl").start(std::move(records));
+  records::RunLog(folder / "log.jsonl").start(std::move(records));
 }
 
 TEST(Curves, TimeDoesNotRunBackwardsWhereASlowRunEnds) {
@@ -83,7 +83,7 @@ TEST(Curves, ARunWithoutTimesCountsAndLeavesTheTimesOfOthersAlone) {
 TEST(Curves, HaveAGapWhereAFigureIsMissing) {
   const TempFolder folder;
   std::filesystem::create_directories(folder / "a");
-  RunLog log(folder / "a" / "log.jsonl");
+  records::RunLog log(folder / "a" / "log.jsonl");
   log.start(
       {{{"type", "header"}, {"settings", {{"dataset", "d"}, {"model", "m"}, {"opt", "sgdm"}}}},
        {{"type", "epoch"}, {"test_top1", 50}, {"test_loss", nullptr}},
@@ -96,4 +96,4 @@ TEST(Curves, HaveAGapWhereAFigureIsMissing) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::curves_test
+}  // namespace sgdph::lab::report::curves_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab::figure_test {
+namespace sgdph::lab::report::figure_test {
 namespace {
 
 using test::contains;
@@ -73,4 +73,4 @@ TEST(CurveFigure, ALossOfManyDecadesHasALogarithmicAxis) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::figure_test
+}  // namespace sgdph::lab::report::figure_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab::reference_test {
+namespace sgdph::lab::report::reference_test {
 namespace {
 
 using test::contains;
@@ -64,4 +64,4 @@ TEST(References, StandBesideTheirRunsWithTheDifference) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::reference_test
+}  // namespace sgdph::lab::report::reference_test

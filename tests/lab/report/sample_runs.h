@@ -33,7 +33,7 @@ inline std::filesystem::path write_run(
       {{"type", "end"},
        {"status", "finished"},
        {"cost", {{"train_seconds", 10 * epochs}, {"peak_memory_bytes", 1000}}}});
-  lab::RunLog(folder / "log.jsonl").start(std::move(records));  // at once: every line appended is synced
+  lab::records::RunLog(folder / "log.jsonl").start(std::move(records));  // at once: every line appended is synced
   return folder;
 }
 

@@ -4,13 +4,13 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab::tables_test {
+namespace sgdph::lab::report::tables_test {
 namespace {
 
 using test::TempFolder;
 using test::write_run;
 
-std::vector<std::string> first_column(const Table& table) {
+std::vector<std::string> first_column(const tables::Table& table) {
   std::vector<std::string> texts;
   for (const auto& row : table.rows) texts.push_back(row.front().text);
   return texts;
@@ -36,4 +36,4 @@ TEST(SettingsTables, LeaveOutWhereAndHowARunWasMade) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::tables_test
+}  // namespace sgdph::lab::report::tables_test

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <set>
 
-namespace sgdph::lab::cells_test {
+namespace sgdph::lab::reproduce::cells_test {
 namespace {
 
 using test::contains;
@@ -20,7 +20,8 @@ Selection at(Scale scale) {
   return selection;
 }
 
-Settings settings_of(const std::string& experiment, const std::vector<std::string>& values, Scale scale = Scale::Full) {
+settings::Settings settings_of(
+    const std::string& experiment, const std::vector<std::string>& values, Scale scale = Scale::Full) {
   for (const auto& cell : cells_of(find_experiment(experiment), at(scale))) {
     if (cell.values == values) return cell.settings;
   }
@@ -177,4 +178,4 @@ TEST(Cells, SeedsAreThePapersUnlessGiven) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::cells_test
+}  // namespace sgdph::lab::reproduce::cells_test

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace sgdph::lab::experiment_test {
+namespace sgdph::lab::reproduce::experiment_test {
 namespace {
 
 using test::contains;
@@ -115,4 +115,4 @@ TEST(Experiment, EveryTableOfThePaperHasOneAndSaysWhatTheDeskReduces) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::experiment_test
+}  // namespace sgdph::lab::reproduce::experiment_test

@@ -6,7 +6,7 @@
 
 #include <functional>
 
-namespace sgdph::lab::paper_test {
+namespace sgdph::lab::reproduce::paper_test {
 namespace {
 
 using test::contains;
@@ -119,4 +119,4 @@ TEST(PaperFigures, MistakesAreNamedWithTheirLine) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::paper_test
+}  // namespace sgdph::lab::reproduce::paper_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab::result_test {
+namespace sgdph::lab::reproduce::result_test {
 namespace {
 
 using test::contains;
@@ -44,15 +44,18 @@ class ResultTest : public testing::Test {
   void write(size_t cell, int64_t seed, double top1, const std::string& status = "finished", size_t epochs = 2) {
     const auto run = run_of(cells_of(experiment_, selection_).at(cell), seed, folder_.path());
     std::filesystem::create_directories(run.folder);
-    RunLog log(run.folder / "log.jsonl");
-    log.start({{{"type", "header"}, {"version", version_}, {"seed", seed}, {"settings", to_json(run.settings)}}});
+    records::RunLog log(run.folder / "log.jsonl");
+    log.start(
+        {{{"type", "header"}, {"version", version_}, {"seed", seed}, {"settings", settings::to_json(run.settings)}}});
     for (size_t epoch = 1; epoch <= epochs; ++epoch) {
       log.append({{"type", "epoch"}, {"epoch", epoch}, {"train_top1", 99}, {"test_top1", epoch == epochs ? top1 : 10}});
     }
     if (status == "unfinished") return;
     log.append({{"type", "end"}, {"status", status}, {"cost", {{"train_seconds", 1}, {"peak_memory_bytes", 1}}}});
   }
-  ExperimentResult result() const { return collect_result(experiment_, selection_, *folder_of_runs(folder_.path())); }
+  ExperimentResult result() const {
+    return collect_result(experiment_, selection_, *records::folder_of_runs(folder_.path()));
+  }
 
   Experiment experiment_ = parse_experiment("x", kText, kFigures, "x.toml");
   Selection selection_;
@@ -78,17 +81,17 @@ TEST_F(ResultTest, SetsOursBesideThePapers) {
   EXPECT_EQ(found.groups[0].best, "SGD-PH");
   EXPECT_EQ(found.groups[1].agreement.pairs, 0U);
   EXPECT_TRUE(found.notes.empty());
-  const auto text = present(found).as(TableFormat::Text);
+  const auto text = present(found).as(tables::TableFormat::Text);
   for (const auto* part :
        {"51.00 +- 1.41", "70.00 +- 0.50", "-19.00", "1 of 3 pairs swapped", "SGD-PH is best in both", "Table 9", "none",
         "not run", "60.50 +- 0.71 *"}) {
     EXPECT_TRUE(contains(text, part)) << part << "\n" << text;
   }
-  EXPECT_TRUE(contains(present(found).as(TableFormat::Markdown), "**60.50 +- 0.71**"));
-  const auto csv = present(found).as(TableFormat::Csv);
+  EXPECT_TRUE(contains(present(found).as(tables::TableFormat::Markdown), "**60.50 +- 0.71**"));
+  const auto csv = present(found).as(tables::TableFormat::Csv);
   EXPECT_TRUE(contains(csv, "resnet8,sgdm,51,1.41421356")) << csv;
   EXPECT_TRUE(contains(csv, ",2,0,2,70,0.5,-19,3,2,Table 9,4,")) << csv;
-  const auto json = nlohmann::json::parse(present(found).as(TableFormat::Json));
+  const auto json = nlohmann::json::parse(present(found).as(tables::TableFormat::Json));
   EXPECT_EQ(json["cells"][0]["difference"], -19);
   EXPECT_EQ(json["cells"][4]["paper"]["value"], nullptr);
   EXPECT_EQ(json["groups"][0]["swapped"], 1);
@@ -105,7 +108,7 @@ TEST_F(ResultTest, WhatIsNotFinishedIsLeftOutAndSaid) {
   EXPECT_EQ(found.cells[1].ours.count, 0U);
   EXPECT_EQ(found.cells[1].diverged, 1U);
   EXPECT_EQ(found.cells[1].rank, 0U);
-  EXPECT_TRUE(contains(present(found).as(TableFormat::Text), "diverged"));
+  EXPECT_TRUE(contains(present(found).as(tables::TableFormat::Text), "diverged"));
 }
 
 TEST_F(ResultTest, RanksAreOverTheRowsThatBothHave) {
@@ -119,7 +122,7 @@ TEST_F(ResultTest, RanksAreOverTheRowsThatBothHave) {
   EXPECT_EQ(found.cells[3].rank, 1U);
   EXPECT_EQ(found.cells[5].rank, 2U);
   EXPECT_EQ(found.cells[5].paper_rank, 1U);
-  const auto text = present(found).as(TableFormat::Text);
+  const auto text = present(found).as(tables::TableFormat::Text);
   EXPECT_TRUE(contains(text, "best is SGDM, in the paper SGD-PH; 2 of 3 ranked")) << text;
   EXPECT_TRUE(contains(text, "1 of 3 ranked, 1 diverged")) << text;
 }
@@ -137,7 +140,7 @@ TEST_F(ResultTest, ARunThatWasContinuedBeyondThePlanIsLeftOutAndNamed) {
 TEST_F(ResultTest, OtherSeedsCountWhereTheyHaveARecord) {
   write(0, 1, 50);
   write(0, 7, 60);
-  const auto found = collect_result(experiment_, selection_, *folder_of_runs(folder_.path()), {1, 7});
+  const auto found = collect_result(experiment_, selection_, *records::folder_of_runs(folder_.path()), {1, 7});
   EXPECT_EQ(found.cells[0].ours.count, 2U);
   EXPECT_EQ(found.cells[0].planned, 3U);
   EXPECT_EQ(found.cells[1].planned, 2U);
@@ -157,14 +160,14 @@ TEST_F(ResultTest, WithoutFiguresOfThePaperItsColumnsAreNotThere) {
   experiment_.paper.clear();
   write(0, 1, 50);
   write(2, 1, 60);
-  const auto text = present(result()).as(TableFormat::Text);
+  const auto text = present(result()).as(tables::TableFormat::Text);
   EXPECT_FALSE(contains(text, "paper")) << text;
   EXPECT_TRUE(contains(text, "best is SGD-PH; 2 of 3 ranked")) << text;
 }
 
 TEST_F(ResultTest, WhereTheDataLiesIsNotSaid) {
   selection_.data_paths = {{"fashion-mnist", "/some/where"}};
-  EXPECT_FALSE(contains(present(result()).as(TableFormat::Json), "/some/where"));
+  EXPECT_FALSE(contains(present(result()).as(tables::TableFormat::Json), "/some/where"));
 }
 
 TEST_F(ResultTest, APackedFileGivesTheTablesOfItsFolder) {
@@ -173,16 +176,18 @@ TEST_F(ResultTest, APackedFileGivesTheTablesOfItsFolder) {
   write(1, 1, 40, "diverged", 1);
   const auto folder = result();
   const auto file = folder_ / "packed.jsonl";
-  PackedRecords records;
+  records::PackedRecords records;
   for (const auto& cell : folder.cells) {
     for (const auto& run : cell.runs) {
-      records.runs.push_back({run.folder.filename().string(), read_log(run.folder / "log.jsonl")});
+      records.runs.push_back({run.folder.filename().string(), records::read_log(run.folder / "log.jsonl")});
     }
   }
   ASSERT_EQ(records.runs.size(), 3U);
-  write_file_atomically(file, {pack_records(records)});
-  const auto packed = collect_result(experiment_, selection_, *open_run_store(file));
-  for (const auto format : {TableFormat::Text, TableFormat::Markdown, TableFormat::Csv, TableFormat::Json}) {
+  write_file_atomically(file, {records::pack_records(records)});
+  const auto packed = collect_result(experiment_, selection_, *records::open_run_store(file));
+  for (const auto format :
+       {tables::TableFormat::Text, tables::TableFormat::Markdown, tables::TableFormat::Csv,
+        tables::TableFormat::Json}) {
     EXPECT_EQ(present(packed).as(format), present(folder).as(format));
   }
   EXPECT_EQ(curves_csv(packed), curves_csv(folder));
@@ -191,11 +196,11 @@ TEST_F(ResultTest, APackedFileGivesTheTablesOfItsFolder) {
 TEST_F(ResultTest, APackedRunOfOtherSettingsIsLeftOutAndNamed) {
   write(0, 1, 50);
   const auto run = run_of(cells_of(experiment_, selection_)[0], 1, folder_.path());
-  auto lines = read_log(run.folder / "log.jsonl");
+  auto lines = records::read_log(run.folder / "log.jsonl");
   lines[0]["settings"]["batch_size"] = 7;
   const auto file = folder_ / "packed.jsonl";
-  write_file_atomically(file, {pack_records({{{run.folder.filename().string(), lines}}, {}})});
-  const auto found = collect_result(experiment_, selection_, *open_run_store(file));
+  write_file_atomically(file, {records::pack_records({{{run.folder.filename().string(), lines}}, {}})});
+  const auto found = collect_result(experiment_, selection_, *records::open_run_store(file));
   EXPECT_EQ(found.cells[0].ours.count, 0U);
   ASSERT_EQ(found.notes.size(), 1U);
   EXPECT_TRUE(contains(found.notes[0], "batch_size is 7")) << found.notes[0];
@@ -216,4 +221,4 @@ TEST_F(ResultTest, RecordsOfAnotherVersionCountAndDamagedOnesAreNamed) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::result_test
+}  // namespace sgdph::lab::reproduce::result_test

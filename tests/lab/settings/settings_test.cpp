@@ -9,7 +9,7 @@
 
 #include <set>
 
-namespace sgdph::lab::config_test {
+namespace sgdph::lab::settings::config_test {
 namespace {
 
 using test::error_of;
@@ -35,7 +35,7 @@ TEST(Settings, KeysAndFlagsAreUniqueAndEveryOptimizerKeyIsASetting) {
     EXPECT_TRUE(flags.insert(field.flags).second) << field.flags;
     EXPECT_FALSE(field.help.empty()) << field.key;
   }
-  for (const auto& info : optimizers()) {
+  for (const auto& info : sgdph::optimizers()) {
     for (const auto& option : info.options) EXPECT_EQ(keys.count(option.name), 1U) << info.name << " " << option.name;
   }
 }
@@ -153,13 +153,13 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Recipe, EveryNamedRecipeIsWellFormedForEveryOptimizerAndHasARateForThePapers) {
   const std::set<std::string> of_the_paper{"sgdm", "adam", "adamw", "adabelief", "adahessian", "apollo", "sgd-ph"};
   for (const auto& name : recipe_names()) {
-    for (const auto& optimizer : optimizer_names()) {
+    for (const auto& optimizer : optimizers::optimizer_names()) {
       Sources sources;
       sources.recipes = {named_recipe(name)};
       sources.options = layer("opt", optimizer);
       const auto settings = combine(sources);
       EXPECT_EQ(settings.opt, optimizer);
-      EXPECT_GT(resolve_optimizer(optimizer, settings.optimizer).at("lr"), 0.) << name << " " << optimizer;
+      EXPECT_GT(optimizers::resolve_optimizer(optimizer, settings.optimizer).at("lr"), 0.) << name << " " << optimizer;
       EXPECT_GE(settings.optimizer.count("lr"), of_the_paper.count(optimizer)) << name << " " << optimizer;
     }
     EXPECT_FALSE(named_recipe(name).title.empty());
@@ -167,4 +167,4 @@ TEST(Recipe, EveryNamedRecipeIsWellFormedForEveryOptimizerAndHasARateForThePaper
 }
 
 }  // namespace
-}  // namespace sgdph::lab::config_test
+}  // namespace sgdph::lab::settings::config_test

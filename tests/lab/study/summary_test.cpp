@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab::summary_test {
+namespace sgdph::lab::study::summary_test {
 namespace {
 
 using test::error_of;
@@ -16,7 +16,7 @@ PlannedRun write_run(
     const std::string& status = "finished") {
   PlannedRun run{optimizer, seed, root / (optimizer + std::to_string(seed))};
   std::filesystem::create_directories(run.folder);
-  RunLog log(run.folder / "log.jsonl");
+  records::RunLog log(run.folder / "log.jsonl");
   log.start(
       {{{"type", "header"}}, {{"type", "epoch"}, {"test_top1", top1 + 1}}, {{"type", "epoch"}, {"test_top1", top1}}});
   if (status != "unfinished") {
@@ -46,7 +46,7 @@ TEST(Summary, ComparesFinishedRunsWithSgdmAndMarksTheBest) {
   EXPECT_EQ(rows[2].top1.count, 0U);
   EXPECT_EQ(rows[2].diverged, 1U);
   EXPECT_FALSE(rows[2].relative_seconds);
-  const auto text = present(rows).as(TableFormat::Text);
+  const auto text = present(rows).as(tables::TableFormat::Text);
   EXPECT_NE(text.find("73.00 +- 1.41 *"), std::string::npos) << text;
   EXPECT_NE(text.find("1/2, 1 diverged"), std::string::npos) << text;
 }
@@ -63,9 +63,9 @@ TEST(Summary, EqualBestsAreBothMarked) {
 
 TEST(Summary, ARecordOfAnotherKindIsNamed) {
   const TempFolder folder;
-  RunLog(folder.path() / "log.jsonl").start({{{"kind", "other"}}});
-  EXPECT_NE(error_of([&] { read_run_record(folder.path()); }).find("log.jsonl"), std::string::npos);
+  records::RunLog(folder.path() / "log.jsonl").start({{{"kind", "other"}}});
+  EXPECT_NE(error_of([&] { records::read_run_record(folder.path()); }).find("log.jsonl"), std::string::npos);
 }
 
 }  // namespace
-}  // namespace sgdph::lab::summary_test
+}  // namespace sgdph::lab::study::summary_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab::document_test {
+namespace sgdph::lab::tables::document_test {
 namespace {
 
 Document sample() {
@@ -80,4 +80,4 @@ TEST(Presentation, HasAllFormatsByName) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::document_test
+}  // namespace sgdph::lab::tables::document_test

@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-namespace sgdph::lab::plot_test {
+namespace sgdph::lab::tables::plot_test {
 namespace {
 
 PlotAxis axis_of(double low, double high, bool logarithmic = false) {
@@ -99,4 +99,4 @@ TEST(Plot, TheLegendGoesOnInTheNextRow) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::plot_test
+}  // namespace sgdph::lab::tables::plot_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab::ranking_test {
+namespace sgdph::lab::tables::ranking_test {
 namespace {
 
 TEST(RankAgreement, CountsSwappedPairs) {
@@ -40,4 +40,4 @@ TEST(Ranks, EqualFiguresShareTheBetterRank) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::ranking_test
+}  // namespace sgdph::lab::tables::ranking_test

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-namespace sgdph::lab::statistics_test {
+namespace sgdph::lab::tables::statistics_test {
 namespace {
 
 TEST(Statistic, DeviationIsThatOfASample) {
@@ -120,4 +120,4 @@ TEST(SpreadPosition, VisitsEachPositionOnceInACycleAndEvenlyOnTheWay) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::statistics_test
+}  // namespace sgdph::lab::tables::statistics_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sgdph::lab::table_test {
+namespace sgdph::lab::tables::table_test {
 namespace {
 
 Table sample() {
@@ -52,4 +52,4 @@ TEST(Table, APageHasBarsAgainstTheLargestValueAndNoMarkupFromACell) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::table_test
+}  // namespace sgdph::lab::tables::table_test

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace sgdph::lab::text_test {
+namespace sgdph::lab::tables::text_test {
 namespace {
 
 TEST(FigureText, IsADashForWhatIsNotKnown) {
@@ -41,4 +41,4 @@ TEST(FigureText, OfRunsNamesThoseThatDiverged) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::text_test
+}  // namespace sgdph::lab::tables::text_test

@@ -9,20 +9,20 @@
 
 #include <fstream>
 
-namespace sgdph::lab::run_folder_test {
+namespace sgdph::lab::train::run_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
 using test::error_of;
 using test::TempFolder;
 
-const CheckpointSections kSections{{"model", "some bytes"}, {"optimizer", std::string_view("\0\1\2", 3)}};
+const formats::CheckpointSections kSections{{"model", "some bytes"}, {"optimizer", std::string_view("\0\1\2", 3)}};
 
 TEST(CheckpointFile, GivesBackWhatWasWritten) {
   const TempFolder folder;
   const auto path = folder.path() / "a.ckpt";
-  write_checkpoint(path, {{"x", 0.1 + 0.2}}, kSections);
-  const auto file = read_checkpoint(path);
+  formats::write_checkpoint(path, {{"x", 0.1 + 0.2}}, kSections);
+  const auto file = formats::read_checkpoint(path);
   EXPECT_EQ(file.meta.at("x").get<double>(), 0.1 + 0.2);
   EXPECT_EQ(file.section("optimizer", "test"), std::string("\0\1\2", 3));
   EXPECT_NE(error_of([&] { file.section("none", "test"); }).find("no section 'none'"), std::string::npos);
@@ -31,19 +31,19 @@ TEST(CheckpointFile, GivesBackWhatWasWritten) {
 TEST(CheckpointFile, EveryTruncationAndEveryFlippedBitIsNoticed) {
   const TempFolder folder;
   const auto path = folder.path() / "a.ckpt";
-  write_checkpoint(path, {{"x", 1}}, kSections);
+  formats::write_checkpoint(path, {{"x", 1}}, kSections);
   const auto whole = read_file(path);
   for (size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_THROW(parse_checkpoint(std::string_view(whole).substr(0, size), "test"), UserError) << size;
+    EXPECT_THROW(formats::parse_checkpoint(std::string_view(whole).substr(0, size), "test"), UserError) << size;
   }
   for (size_t i = 0; i < whole.size(); ++i) {
     for (int bit = 0; bit < 8; ++bit) {
       auto flipped = whole;
       flipped[i] = static_cast<char>(flipped[i] ^ (1 << bit));
-      EXPECT_THROW(parse_checkpoint(flipped, "test"), UserError) << i << " " << bit;
+      EXPECT_THROW(formats::parse_checkpoint(flipped, "test"), UserError) << i << " " << bit;
     }
   }
-  EXPECT_THROW(parse_checkpoint(whole + "x", "test"), UserError);
+  EXPECT_THROW(formats::parse_checkpoint(whole + "x", "test"), UserError);
 }
 
 TEST(CheckpointFile, AHeaderNestedWithoutEndIsRefused) {
@@ -51,8 +51,8 @@ TEST(CheckpointFile, AHeaderNestedWithoutEndIsRefused) {
   const auto path = folder.path() / "a.ckpt";
   auto deep = nlohmann::json::object();
   for (int i = 0; i < 100; ++i) deep = nlohmann::json{{"in", std::move(deep)}};
-  write_checkpoint(path, deep, {});
-  EXPECT_NE(error_of([&] { read_checkpoint(path); }).find("nested too deeply"), std::string::npos);
+  formats::write_checkpoint(path, deep, {});
+  EXPECT_NE(error_of([&] { formats::read_checkpoint(path); }).find("nested too deeply"), std::string::npos);
 }
 
 TEST(WriteFileAtomically, AFailureLeavesThePreviousFile) {
@@ -126,20 +126,20 @@ TEST(RunFolder, BelongsToOneProcessAtATime) {
 TEST(RunLog, ALineCutOffIsLeftOutAndOneThatIsNoRecordIsNamed) {
   const TempFolder folder;
   const auto path = folder.path() / "log.jsonl";
-  RunLog log(path);
+  records::RunLog log(path);
   log.start({{{"type", "header"}}});
   log.append({{"type", "epoch"}});
-  EXPECT_EQ(read_log(path).size(), 2U);
+  EXPECT_EQ(records::read_log(path).size(), 2U);
   std::ofstream(path, std::ios::app) << "{\"type\": \"ep";
-  EXPECT_EQ(read_log(path).size(), 2U);
+  EXPECT_EQ(records::read_log(path).size(), 2U);
   std::ofstream(path, std::ios::app) << "\n";
-  EXPECT_NE(error_of([&] { read_log(path); }).find("log.jsonl:3"), std::string::npos);
+  EXPECT_NE(error_of([&] { records::read_log(path); }).find("log.jsonl:3"), std::string::npos);
 }
 
 TEST(RunLog, ALineThatCannotBeWrittenIsNotARecord) {
   const TempFolder folder;
   const auto path = folder.path() / "log.jsonl";
-  RunLog log(path);
+  records::RunLog log(path);
   log.start({{{"type", "header"}}});
   fs::remove(path);
   fs::create_symlink("/dev/full", path);
@@ -148,4 +148,4 @@ TEST(RunLog, ALineThatCannotBeWrittenIsNotARecord) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::run_folder_test
+}  // namespace sgdph::lab::train::run_folder_test

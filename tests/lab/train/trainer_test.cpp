@@ -12,7 +12,7 @@
 #include <sgdph/sgdph.h>
 #include <torch/torch.h>
 
-namespace sgdph::lab::trainer_test {
+namespace sgdph::lab::train::trainer_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -27,8 +27,8 @@ class TrainerTest : public testing::Test {
   }
   static void TearDownTestSuite() { data_.reset(); }
 
-  static Settings small(const std::string& opt) {
-    Settings settings;
+  static settings::Settings small(const std::string& opt) {
+    settings::Settings settings;
     settings.data_path = data_->path().string();
     settings.width = 0.5;
     settings.batch_size = 16;
@@ -39,18 +39,18 @@ class TrainerTest : public testing::Test {
   }
 
   /// The network after a whole run.
-  std::string train(const Settings& settings, const std::string& name) {
+  std::string train(const settings::Settings& settings, const std::string& name) {
     Progress progress(ProgressStyle::Quiet);
     auto parts = prepare_run(settings);
     const auto model = parts.model;
     const auto resolved = parts.settings;
     Trainer trainer(std::move(parts), RunFolder::create(folder_.path() / name, resolved), progress);
     EXPECT_EQ(trainer.run(), RunEnd::Finished);
-    return save_state_dict(*model);
+    return models::save_state_dict(*model);
   }
 
   /// The same run from its checkpoint before the last, as if it had been killed after it.
-  std::string continue_from_earlier(const Settings& settings, const std::string& name) {
+  std::string continue_from_earlier(const settings::Settings& settings, const std::string& name) {
     const auto path = folder_.path() / name;
     fs::remove(checkpoints_in(path).front());
     Progress progress(ProgressStyle::Quiet);
@@ -60,7 +60,7 @@ class TrainerTest : public testing::Test {
     EXPECT_LT(trainer.state().step, 12);
     EXPECT_GT(trainer.state().step, 0);
     EXPECT_EQ(trainer.run(), RunEnd::Finished);
-    return save_state_dict(*model);
+    return models::save_state_dict(*model);
   }
 
   static std::unique_ptr<TempFolder> data_;
@@ -79,7 +79,7 @@ TEST_P(EveryOptimizer, ContinuesWithTheSameBitsFromTheMiddleOfAnEpoch) {
   EXPECT_EQ(continue_from_earlier(settings, "run"), whole);
 }
 
-INSTANTIATE_TEST_SUITE_P(Lab, EveryOptimizer, testing::ValuesIn(optimizer_names()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Lab, EveryOptimizer, testing::ValuesIn(optimizers::optimizer_names()), [](const auto& info) {
   auto name = info.param;
   for (auto& letter : name) letter = letter == '-' ? '_' : letter;
   return name;
@@ -115,10 +115,10 @@ TEST_F(TrainerTest, AStepIsThatOfABareLoop) {
   const auto trained = train(settings, "run");
 
   const auto parts = prepare_run(settings);
-  LoaderOptions options;
+  data::LoaderOptions options;
   options.batch_size = 16;
   options.seed = 1;
-  Loader loader(*parts.data.train, options);
+  data::Loader loader(*parts.data.train, options);
   torch::optim::SGD sgd(parts.model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.01));
   loader.start(0);
   while (const auto batch = loader.next()) {
@@ -130,7 +130,7 @@ TEST_F(TrainerTest, AStepIsThatOfABareLoop) {
     torch::nn::utils::clip_grad_norm_(parts.model->parameters(), 0.5);
     sgd.step();
   }
-  EXPECT_EQ(save_state_dict(*parts.model), trained);
+  EXPECT_EQ(models::save_state_dict(*parts.model), trained);
 }
 
 TEST_F(TrainerTest, AccumulatedBatchesGiveTheMeanGradient) {
@@ -181,10 +181,10 @@ TEST_F(TrainerTest, AccumulationDoesNotDivideTheCurvature) {
 TEST_F(TrainerTest, EvaluationCountsAsANaiveLoopDoes) {
   const auto parts = prepare_run(small("sgdm"));
   parts.model->eval();
-  LoaderOptions options;
+  data::LoaderOptions options;
   options.batch_size = 7;
   options.shuffle = false;
-  Loader loader(*parts.data.test, options);
+  data::Loader loader(*parts.data.test, options);
   const auto result = evaluate(*parts.model, loader, torch::kCPU);
   double loss = 0;
   int64_t top1 = 0;
@@ -206,7 +206,7 @@ TEST_F(TrainerTest, EvaluationCountsAsANaiveLoopDoes) {
   EXPECT_FALSE(parts.model->is_training());
 }
 
-double lr_at(const Settings& settings, int64_t step, int64_t steps_per_epoch) {
+double lr_at(const settings::Settings& settings, int64_t step, int64_t steps_per_epoch) {
   auto weight = torch::zeros({1});
   torch::optim::SGD sgd({weight}, torch::optim::SGDOptions(1.));
   const auto schedule = make_schedule(sgd, settings, steps_per_epoch);
@@ -215,7 +215,7 @@ double lr_at(const Settings& settings, int64_t step, int64_t steps_per_epoch) {
 }
 
 TEST(Schedule, CountsEpochsInSteps) {
-  Settings settings;
+  settings::Settings settings;
   settings.epochs = 10;
   settings.lr_step_size = 3;
   EXPECT_DOUBLE_EQ(lr_at(settings, 29, 10), 1);
@@ -237,11 +237,11 @@ TEST(Schedule, CountsEpochsInSteps) {
 }
 
 TEST(Resolve, FillsEverySettingOfTheOptimizer) {
-  for (const auto& entry : optimizer_entries()) {
-    Settings settings;
+  for (const auto& entry : optimizers::optimizer_entries()) {
+    settings::Settings settings;
     settings.opt = entry.info.name;
     auto resolved = resolve(settings);
-    for (const auto& field : fields_of(resolved)) {
+    for (const auto& field : settings::fields_of(resolved)) {
       // The rate Apollo begins with follows the learning rate, also when that is changed.
       EXPECT_EQ(field.is_set(), field.key != "init_lr") << settings.opt << " " << field.key;
     }
@@ -249,7 +249,7 @@ TEST(Resolve, FillsEverySettingOfTheOptimizer) {
 }
 
 TEST(Resolve, TheRunsOwnSettingsAreTheOnlyOnesItContinuesWith) {
-  Settings stored;
+  settings::Settings stored;
   stored.epochs = 2;
   auto given = stored;
   given.threads = 7;
@@ -266,4 +266,4 @@ TEST(Resolve, TheRunsOwnSettingsAreTheOnlyOnesItContinuesWith) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::trainer_test
+}  // namespace sgdph::lab::train::trainer_test

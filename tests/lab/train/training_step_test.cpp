@@ -6,7 +6,7 @@
 #include <sgdph/sgdph.h>
 #include <torch/torch.h>
 
-namespace sgdph::lab::training_step_test {
+namespace sgdph::lab::train::training_step_test {
 namespace {
 
 using test::error_of;
@@ -14,19 +14,19 @@ using test::error_of;
 struct Task {
   explicit Task(int64_t refresh_every = 1, const std::string& name = "sgd-ph") {
     torch::manual_seed(3);
-    ModelOptions options;
+    models::ModelOptions options;
     options.name = "resnet8";
     options.width = 0.5;
-    model = make_model(options);
+    model = models::make_model(options);
     model->to(torch::kDouble);
-    Settings settings;
+    settings::Settings settings;
     settings.opt = name;
     if (name == "sgd-ph") {
       settings.optimizer["refresh_every"] = refresh_every;
       settings.optimizer["shift_guard"] = false;
     }
-    settings.optimizer = resolve_optimizer(settings.opt, settings.optimizer);
-    optimizer = make_optimizer(*model, settings.opt, settings.optimizer, settings.seed);
+    settings.optimizer = optimizers::resolve_optimizer(settings.opt, settings.optimizer);
+    optimizer = optimizers::make_optimizer(*model, settings.opt, settings.optimizer, settings.seed);
     images = torch::randn({16, 3, 8, 8}, torch::kDouble);
     labels = torch::randint(0, 10, {16}, torch::kLong);
   }
@@ -37,8 +37,8 @@ struct Task {
     return copies;
   }
 
-  std::shared_ptr<ImageModel> model;
-  std::unique_ptr<TrainingOptimizer> optimizer;
+  std::shared_ptr<models::ImageModel> model;
+  std::unique_ptr<optimizers::TrainingOptimizer> optimizer;
   at::Tensor images, labels;
 };
 
@@ -56,15 +56,17 @@ at::Tensor row_sum(const std::string& block_name, int64_t count) {
 }
 
 TEST(BatchPart, IsAFractionOrANumber) {
-  EXPECT_EQ(batch_part_from_text("1"), 1);
-  EXPECT_EQ(batch_part_from_text("1/8"), 0.125);
-  EXPECT_EQ(batch_part_from_text("0.25"), 0.25);
-  EXPECT_EQ(batch_part_from_text("3/4"), 0.75);
+  EXPECT_EQ(optimizers::batch_part_from_text("1"), 1);
+  EXPECT_EQ(optimizers::batch_part_from_text("1/8"), 0.125);
+  EXPECT_EQ(optimizers::batch_part_from_text("0.25"), 0.25);
+  EXPECT_EQ(optimizers::batch_part_from_text("3/4"), 0.75);
 }
 
 TEST(BatchPart, OfNothingOrMoreThanAllIsRefusedWithTheValue) {
   for (const auto* text : {"0", "2", "-1/8", "9/8", "1/0", "1/", "/8", "", "eighth", "1/8x", "nan", "0/0"}) {
-    EXPECT_NE(error_of([&] { batch_part_from_text(text); }).find("'" + std::string(text) + "'"), std::string::npos)
+    EXPECT_NE(
+        error_of([&] { optimizers::batch_part_from_text(text); }).find("'" + std::string(text) + "'"),
+        std::string::npos)
         << text;
   }
 }
@@ -151,4 +153,4 @@ TEST(TrainingStep, GivesAdaHessianItsCurvatureFromTheFirstImages) {
 }
 
 }  // namespace
-}  // namespace sgdph::lab::training_step_test
+}  // namespace sgdph::lab::train::training_step_test
