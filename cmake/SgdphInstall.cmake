@@ -9,6 +9,7 @@ configure_package_config_file(cmake/sgdphConfig.cmake.in ${CMAKE_CURRENT_BINARY_
   INSTALL_DESTINATION ${SGDPH_CMAKE_DIR})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/sgdphConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sgdphConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/sgdphConfigVersion.cmake
+  cmake/SgdphTorch.cmake
   DESTINATION ${SGDPH_CMAKE_DIR})
 
 list(TRANSFORM TORCH_INCLUDE_DIRS PREPEND "-I" OUTPUT_VARIABLE torch_flags)

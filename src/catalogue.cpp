@@ -2,6 +2,7 @@
 
 #include <sgdph/sgdph.h>
 
+#include "detail/compat.h"
 #include "detail/option_fields.h"
 #include "stock_options.h"
 
@@ -67,7 +68,9 @@ Row row(
       made.emplace_back(
           std::move(group.parameters), std::make_unique<Plain>(plain(static_cast<const Options&>(*group.options))));
     }
-    return std::make_unique<Type>(std::move(made), plain(static_cast<const Options&>(defaults)));
+    auto optimizer = std::make_unique<Type>(made, plain(static_cast<const Options&>(defaults)));
+    for (size_t i = 0; i < made.size(); ++i) detail::keep_options(optimizer->param_groups()[i], made[i]);
+    return optimizer;
   };
   row.from_module = [](const torch::nn::Module& module, const CheckedOptions& defaults) -> OptimizerPointer {
     const auto& options = plain(static_cast<const Options&>(defaults));

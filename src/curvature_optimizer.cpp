@@ -8,6 +8,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <optional>
 #include <unordered_map>
 
 namespace sgdph {
@@ -34,7 +35,7 @@ void CurvatureOptimizer::backward(const at::Tensor& loss, bool retain_graph) {
 
   auto request = curvature_request();
   const bool due = !request.parameters.empty();
-  c10::optional<ProductPlan> plan;
+  std::optional<ProductPlan> plan;
   if (due) plan.emplace(loss, request.parameters, /*graph_is_ours=*/!retain_graph);
   auto gradients = sgdph::gradients(loss, parameters, /*create_graph=*/due, retain_graph);
   plan.reset();
@@ -56,7 +57,7 @@ void CurvatureOptimizer::update_curvature(const at::Tensor& loss) {
   auto request = curvature_request();
   if (!request.parameters.empty()) {
     const auto parameters = request.with_scale ? trainable_parameters() : request.parameters;
-    c10::optional<ProductPlan> plan(c10::in_place, loss, request.parameters, /*graph_is_ours=*/false);
+    std::optional<ProductPlan> plan(std::in_place, loss, request.parameters, /*graph_is_ours=*/false);
     const auto gradients = sgdph::gradients(loss, parameters, /*create_graph=*/true, /*retain_graph=*/true);
     plan.reset();
     torch::NoGradGuard no_grad;

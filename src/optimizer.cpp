@@ -3,8 +3,8 @@
 #include <sgdph/detail/fields.h>
 #include <sgdph/detail/finite.h>
 
+#include "detail/compat.h"
 #include "detail/option_fields.h"
-#include "detail/state_key.h"
 
 #include <c10/core/InferenceMode.h>
 #include <torch/serialize/archive.h>
@@ -119,7 +119,9 @@ void check_shared(
 
 OptimizerBase::OptimizerBase(
     const char* name, std::vector<OptimizerParamGroup> groups, std::unique_ptr<OptimizerOptions> defaults)
-    : Optimizer(std::move(groups), std::move(defaults)), name_(name) {}
+    : Optimizer(groups, std::move(defaults)), name_(name) {
+  for (size_t i = 0; i < groups.size(); ++i) detail::keep_options(param_groups_[i], groups[i]);
+}
 
 at::Tensor OptimizerBase::step(LossClosure closure) {
   TORCH_CHECK(
@@ -187,6 +189,7 @@ void OptimizerBase::add_param_group(const OptimizerParamGroup& group) {
   if (!group.has_options()) groups.back().set_options(defaults_->clone());
   check_groups(groups);
   Optimizer::add_param_group(group);
+  detail::keep_options(param_groups_.back(), group);
   check();
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "detail/compat.h"
+
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/function.h>
 
@@ -33,7 +35,7 @@ class ProductPlan {
   struct Shared;
   class Hook;
   c10::AutoGradMode grad_mode_{c10::GradMode::is_enabled()};  ///< hooks change it; restored at the end
-  std::vector<std::shared_ptr<torch::autograd::Node>> nodes_;
+  std::vector<detail::NodePtr> nodes_;
   std::shared_ptr<Shared> shared_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <sgdph/nn/functional.h>
 
-#include "detail/variant.h"
+#include "detail/compat.h"
 
 #include <torch/nn/functional/conv.h>
 #include <torch/nn/functional/padding.h>

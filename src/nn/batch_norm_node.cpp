@@ -1,5 +1,7 @@
 #include "nn/batch_norm_node.h"
 
+#include "detail/compat.h"
+
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -169,8 +171,7 @@ void record_batch_norm_backward(
     BatchNormGradients& gradients, const at::Tensor& gy, const at::Tensor& x, const at::Tensor& gain,
     const Normalisation& normalisation, double eps) {
   if (!torch::autograd::compute_requires_grad(gy, x, gain)) return;
-  const auto node = std::shared_ptr<BatchNormBackwardBackward>(
-      new BatchNormBackwardBackward(gy, x, gain, normalisation, eps), torch::autograd::deleteNode);
+  const auto node = sgdph::detail::own_node(new BatchNormBackwardBackward(gy, x, gain, normalisation, eps));
   for (auto* gradient : {&gradients.x, &gradients.gain, &gradients.shift, &gradients.residual}) {
     torch::autograd::set_history(*gradient, node);
   }

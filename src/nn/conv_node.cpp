@@ -2,6 +2,8 @@
 
 #include <sgdph/nn/functional.h>
 
+#include "detail/compat.h"
+
 #include <ATen/Functions.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/types.h>
@@ -72,9 +74,8 @@ variable_list ConvBackward::apply(variable_list&& grads) {
   }
   if (torch::autograd::compute_requires_grad(gradient, input, weight)) {
     // With a constant weight its gradient has no history of interest.
-    const auto node = std::shared_ptr<ConvBackwardBackward>(
-        new ConvBackwardBackward(gradient, weight_constant_ ? at::Tensor() : input, weight, parameters_),
-        torch::autograd::deleteNode);
+    const auto node = sgdph::detail::own_node(
+        new ConvBackwardBackward(gradient, weight_constant_ ? at::Tensor() : input, weight, parameters_));
     for (size_t i = 0; i < found.size(); ++i) {
       if (i == 1 && weight_constant_) {
         node->add_input_metadata(torch::autograd::Node::undefined_input());

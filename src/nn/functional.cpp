@@ -1,5 +1,6 @@
 #include <sgdph/nn/functional.h>
 
+#include "detail/compat.h"
 #include "nn/batch_norm_node.h"
 #include "nn/conv_node.h"
 
@@ -80,11 +81,9 @@ at::Tensor conv2d(
   }
   if (torch::autograd::compute_requires_grad(input, weight, bias)) {
     const auto vector = [](const std::array<int64_t, 2>& pair) { return std::vector<int64_t>{pair[0], pair[1]}; };
-    const auto node = std::shared_ptr<ConvBackward>(
-        new ConvBackward(
-            input, weight, bias,
-            {vector(options.stride), vector(options.padding), vector(options.dilation), options.groups}),
-        torch::autograd::deleteNode);
+    const auto node = sgdph::detail::own_node(new ConvBackward(
+        input, weight, bias,
+        {vector(options.stride), vector(options.padding), vector(options.dilation), options.groups}));
     torch::autograd::set_history(output, node);
   }
   return output;
@@ -117,9 +116,8 @@ at::Tensor batch_norm(
     output = kernels::batch_norm_forward(input, residual, gain, shift, running_mean, running_var, how, normalisation);
   }
   if (record) {
-    const auto node = std::shared_ptr<BatchNormBackward>(
-        new BatchNormBackward(input, gain, shift, residual, std::move(normalisation), options.eps),
-        torch::autograd::deleteNode);
+    const auto node = sgdph::detail::own_node(
+        new BatchNormBackward(input, gain, shift, residual, std::move(normalisation), options.eps));
     torch::autograd::set_history(output, node);
   }
   return output;

@@ -236,5 +236,16 @@ TEST(OptionsByName, TheOptimizerHasTheValues) {
       std::make_tuple(0.5, 0.25));
 }
 
+TEST(OptionsByName, AGroupMaySayWhatTheClassHasByDefault) {
+  // LibTorch 2.10 and newer take such a value for one that was not given, and put the optimizer's in its place.
+  const auto sgdm = make_optimizer(
+      "sgdm", std::vector<ParameterGroup>{{{leaf({1})}, {{"momentum", 0.}}}, {{leaf({1})}, {}}}, {{"momentum", 0.9}});
+  const auto momentum = [&](size_t group) {
+    return static_cast<const torch::optim::SGDOptions&>(sgdm->param_groups()[group].options()).momentum();
+  };
+  EXPECT_EQ(momentum(0), 0);
+  EXPECT_EQ(momentum(1), 0.9);
+}
+
 }  // namespace
 }  // namespace sgdph::test::catalogue_test

@@ -4,6 +4,7 @@
 #include "support/training.h"
 
 #include <gtest/gtest.h>
+#include <torch/version.h>
 
 #include <cmath>
 #include <limits>
@@ -13,6 +14,11 @@ namespace {
 
 const double kNan = std::nan("");
 const double kInf = std::numeric_limits<double>::infinity();
+
+/// From LibTorch 2.10 on, a group added through the base class gets the optimizer's defaults: its own options are
+/// dropped before we could see them.
+constexpr bool kBaseClassKeepsOptions =
+    TORCH_VERSION_MAJOR < 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 10);
 
 template <class Optimizer, class Options>
 void expect_refused(const Options& bad, const std::string& option, const std::string& value) {
@@ -36,9 +42,11 @@ void expect_refused(const Options& bad, const std::string& option, const std::st
   live.param_groups()[0].set_options(std::make_unique<Options>(bad));
   EXPECT_ERROR(live.step(), option, value, "group 0");
   EXPECT_EQ(parameter.item<double>(), 1);
-  Optimizer based(Parameters{leaf({1})}, good);
-  static_cast<torch::optim::Optimizer&>(based).add_param_group(group({leaf({1})}, bad));
-  EXPECT_ERROR(based.step(), option, value, "group 1");
+  if (kBaseClassKeepsOptions) {
+    Optimizer based(Parameters{leaf({1})}, good);
+    static_cast<torch::optim::Optimizer&>(based).add_param_group(group({leaf({1})}, bad));
+    EXPECT_ERROR(based.step(), option, value, "group 1");
+  }
 }
 
 TEST(InvalidOptions, OfSgdPhAreRefused) {

@@ -2,7 +2,7 @@
 
 #include <sgdph/sgdph.h>
 
-#include "detail/state_key.h"
+#include "detail/compat.h"
 
 #include <torch/torch.h>
 

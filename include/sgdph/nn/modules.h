@@ -12,8 +12,10 @@ class Conv2dImpl : public torch::nn::Conv2dImpl {
  public:
   using torch::nn::Conv2dImpl::Conv2dImpl;
   /// Takes over the parameters of a stock layer; both then share them.
-  /// (`Module`, which holds them, is a virtual base.)
-  explicit Conv2dImpl(const torch::nn::Conv2dImpl& layer) : torch::nn::Module(layer), torch::nn::Conv2dImpl(layer) {}
+  explicit Conv2dImpl(const torch::nn::Conv2dImpl& layer) : torch::nn::Conv2dImpl(layer) {
+    // `Module`, which holds them, is a virtual base in LibTorch 1.x, and so not copied on the way above.
+    static_cast<torch::nn::Module&>(*this) = layer;
+  }
 
   at::Tensor forward(const at::Tensor& input);
   std::shared_ptr<torch::nn::Module> clone(const c10::optional<at::Device>& device = c10::nullopt) const override;
