@@ -21,8 +21,6 @@ using torch::optim::OptimizerOptions;
 using torch::optim::OptimizerParamGroup;
 using torch::optim::OptimizerParamState;
 
-constexpr int64_t kOptimizerFormat = 1;
-
 const detail::CheckedOptions& checked(const OptimizerOptions& options) {
   return dynamic_cast<const detail::CheckedOptions&>(options);
 }
@@ -56,6 +54,7 @@ class FitToParameter final : public detail::FieldVisitor {
   void field(const char*, std::string&, const detail::FieldNote&) override {}
   void field(const char*, std::vector<int64_t>&, const detail::FieldNote&) override {}
   void field(const char*, std::vector<double>&, const detail::FieldNote&) override {}
+  void field(const char*, std::vector<std::string>&, const detail::FieldNote&) override {}
 
   const std::string& where_;
   const at::Tensor& parameter_;
@@ -246,7 +245,7 @@ void OptimizerBase::erase_state(const at::Tensor& parameter) {
 }
 
 void OptimizerBase::save(torch::serialize::OutputArchive& archive) const {
-  archive.write("sgdph_format", c10::IValue(kOptimizerFormat));
+  archive.write("sgdph_format", c10::IValue(detail::kArchiveFormat));
   archive.write("sgdph_optimizer", c10::IValue(name_));
   write_archive(archive, "defaults", checked(*defaults_));
   if (const auto shared = progress()) write_archive(archive, "progress", *shared);
@@ -277,13 +276,13 @@ void OptimizerBase::load(torch::serialize::InputArchive& archive) {
   const auto format = read_count(archive, "sgdph_format", name_);
   TORCH_CHECK(format >= 1, name_, ": the archive has format ", format, ", which does not exist; the file is damaged");
   TORCH_CHECK(
-      format <= kOptimizerFormat, name_, ": the archive has format ", format, ", this version of sgdph reads up to ",
-      kOptimizerFormat, "; use a newer sgdph");
+      format <= detail::kArchiveFormat, name_, ": the archive has format ", format,
+      ", this version of sgdph reads up to ", detail::kArchiveFormat, "; use a newer sgdph");
 
   // Everything is read and checked before anything is changed.
   std::unique_ptr<OptimizerOptions> defaults = defaults_->clone();
   auto defaults_archive = read_archive(archive, "defaults", name_);
-  fields(*defaults).load(defaults_archive);
+  fields(*defaults).load(defaults_archive, format);
   checked(*defaults).check(name_ + ", defaults of the archive");
 
   const auto group_count = read_count(archive, "groups", name_);
@@ -301,7 +300,7 @@ void OptimizerBase::load(torch::serialize::InputArchive& archive) {
     auto group_archive = read_archive(archive, "group/" + std::to_string(i), where);
     auto options_archive = read_archive(group_archive, "options", where);
     groups[i].options = defaults->clone();
-    fields(*groups[i].options).load(options_archive);
+    fields(*groups[i].options).load(options_archive, format);
     checked(*groups[i].options).check(where + " of the archive");
     all.push_back(groups[i].options.get());
 
@@ -315,8 +314,10 @@ void OptimizerBase::load(torch::serialize::InputArchive& archive) {
       torch::serialize::InputArchive state_archive;
       if (!group_archive.try_read("state/" + std::to_string(j), state_archive)) continue;
       auto state = make_state();
-      fields(*state).load(state_archive);
-      const auto parameter_name = where + ", parameter " + std::to_string(j);
+      fields(*state).load(state_archive, format);
+      const auto name = name_of(parameters[j]);
+      const auto parameter_name =
+          where + ", parameter " + std::to_string(j) + (name.empty() ? std::string() : " (" + name + ")");
       FitToParameter fit(parameter_name, parameters[j]);
       fields(*state).visit(fit);
       groups[i].states[j] = std::move(state);
@@ -326,7 +327,7 @@ void OptimizerBase::load(torch::serialize::InputArchive& archive) {
   auto shared = progress();
   if (shared) {
     auto progress_archive = read_archive(archive, "progress", name_);
-    shared->load(progress_archive);
+    shared->load(progress_archive, format);
     check_progress(*shared);
   }
 

@@ -48,6 +48,9 @@ class OptimizerBase : public torch::optim::Optimizer {
   /// Refuses loaded progress that does not fit this optimizer, before anything is changed.
   virtual void check_progress(const detail::Fields&) const {}
 
+  /// The parameter's name for messages; empty if none is known.
+  virtual std::string name_of(const at::Tensor& /*parameter*/) const { return ""; }
+
   /// Called when groups or parameters have been added, and after loading.
   virtual void groups_changed() {}
 

@@ -1,12 +1,17 @@
 #pragma once
 
+#include <sgdph/classifier.h>
 #include <sgdph/curvature_optimizer.h>
 #include <sgdph/partition.h>
 #include <sgdph/sgd_ph_options.h>
 #include <sgdph/sgd_ph_state.h>
 
+namespace torch {
+template <typename Key, typename Value>
+class OrderedDict;
+}
+
 namespace torch::nn {
-class Module;
 template <typename Contained>
 class ModuleHolder;
 }  // namespace torch::nn
@@ -43,14 +48,26 @@ class SGDPH : public CurvatureOptimizer {
   /// Blocks are all 1-D parameters, as published; under Rule::Reference the last of them is first-order.
   explicit SGDPH(std::vector<at::Tensor> parameters, SGDPHOptions defaults = {});
   explicit SGDPH(std::vector<torch::optim::OptimizerParamGroup> groups, SGDPHOptions defaults = {});
-  /// Blocks by module type: gain and shift of norm layers, weight-norm gain, convolution bias. No "last" is singled
-  /// out.
-  explicit SGDPH(const torch::nn::Module& module, SGDPHOptions defaults = {});
+  /// Blocks are what the classifier says, then by module type: channel-wise gain and shift of norm layers (also of a
+  /// type named like one), weight-norm gain, convolution bias. No "last" is singled out.
+  explicit SGDPH(const torch::nn::Module& module, SGDPHOptions defaults = {}, const Classifier& classifier = {});
   template <class Contained>
-  explicit SGDPH(const torch::nn::ModuleHolder<Contained>& module, SGDPHOptions defaults = {})
-      : SGDPH(static_cast<const torch::nn::Module&>(*module), std::move(defaults)) {}
+  explicit SGDPH(
+      const torch::nn::ModuleHolder<Contained>& module, SGDPHOptions defaults = {}, const Classifier& classifier = {})
+      : SGDPH(static_cast<const torch::nn::Module&>(*module), std::move(defaults), classifier) {}
+  /// Tensors with names, of a TorchScript module say. Blocks are what the classifier says and nothing else; without
+  /// one, all 1-D parameters, as published.
+  explicit SGDPH(
+      const torch::OrderedDict<std::string, at::Tensor>& named, SGDPHOptions defaults = {},
+      const Classifier& classifier = {});
   SGDPH(SGDPH&& other) noexcept;
   ~SGDPH() override;
+
+  /// Moves the parameters chosen into a new group with these options; names, roles and states stay. No decay on norms:
+  ///   optimizer.group(sgdph::norms(), sgdph::SGDPHOptions(options).weight_decay(0));
+  SGDPH& group(const Selector& selector, const SGDPHOptions& options);
+  /// Chosen is what the classifier calls a block.
+  SGDPH& group(const Classifier& classifier, const SGDPHOptions& options);
 
   /// Which parameters are blocks now, and why.
   Partition partition() const;
@@ -73,6 +90,7 @@ class SGDPH : public CurvatureOptimizer {
   std::unique_ptr<detail::Fields> progress() const override;
   void set_progress(detail::Fields& progress) override;
   void check_progress(const detail::Fields& progress) const override;
+  std::string name_of(const at::Tensor& parameter) const override;
   void groups_changed() override;
   Request curvature_request() override;
   void measure(
@@ -80,6 +98,10 @@ class SGDPH : public CurvatureOptimizer {
       bool retain_graph) override;
 
  private:
+  SGDPH(
+      const sgd_ph::Blocks& blocks, std::vector<torch::optim::OptimizerParamGroup> groups,
+      const SGDPHOptions& defaults);
+  SGDPH(const sgd_ph::Blocks& blocks, const SGDPHOptions& defaults);
   std::vector<size_t> due() const;
   bool wants_guard(size_t slot) const;
   sgd_ph::Asked ask(size_t slot, const at::Tensor& gradient) const;

@@ -27,6 +27,7 @@ class Saver final : public FieldVisitor {
   }
   void field(const char* name, std::vector<int64_t>& value, const FieldNote&) override { write(name, value); }
   void field(const char* name, std::vector<double>& value, const FieldNote&) override { write(name, value); }
+  void field(const char* name, std::vector<std::string>& value, const FieldNote&) override { write(name, value); }
   void presence(const char* name, bool& present) override { write(flag_of(name), present); }
 
   template <class T>
@@ -39,7 +40,8 @@ class Saver final : public FieldVisitor {
 
 class Loader final : public FieldVisitor {
  public:
-  explicit Loader(torch::serialize::InputArchive& archive) : archive_(archive) {}
+  Loader(torch::serialize::InputArchive& archive, int64_t format) : archive_(archive), format_(format) {}
+  int64_t format() const override { return format_; }
 
  private:
   void field(const char* name, bool& value, const FieldNote&) override {
@@ -64,6 +66,13 @@ class Loader final : public FieldVisitor {
   void field(const char* name, std::vector<double>& value, const FieldNote&) override {
     value = read(name, &c10::IValue::isDoubleList).toDoubleVector();
   }
+  void field(const char* name, std::vector<std::string>& value, const FieldNote&) override {
+    value.clear();
+    for (const auto& item : read(name, &c10::IValue::isList).toListRef()) {
+      TORCH_CHECK(item.isString(), "sgdph: field '", name, "' of the archive holds something else than text");
+      value.push_back(item.toStringRef());
+    }
+  }
   void presence(const char* name, bool& present) override {
     present = read(flag_of(name), &c10::IValue::isBool).toBool();
   }
@@ -76,6 +85,7 @@ class Loader final : public FieldVisitor {
   }
 
   torch::serialize::InputArchive& archive_;
+  int64_t format_;
 };
 
 }  // namespace
@@ -86,8 +96,8 @@ void Fields::save(torch::serialize::OutputArchive& archive) const {
   const_cast<Fields*>(this)->visit(saver);
 }
 
-void Fields::load(torch::serialize::InputArchive& archive) {
-  Loader loader(archive);
+void Fields::load(torch::serialize::InputArchive& archive, int64_t format) {
+  Loader loader(archive, format);
   visit(loader);
 }
 

@@ -22,12 +22,13 @@ std::string quoted_choices(const FieldNote& note) {
   return text;
 }
 
-/// Sees each option as a value; tensors and lists of whole numbers are no options.
+/// Sees each option as a value; tensors, lists of whole numbers and of words are no options.
 class OptionVisitor : public FieldVisitor {
  protected:
   using FieldVisitor::field;
   void field(const char*, at::Tensor&, const FieldNote&) final { refuse(); }
   void field(const char*, std::vector<int64_t>&, const FieldNote&) final { refuse(); }
+  void field(const char*, std::vector<std::string>&, const FieldNote&) final { refuse(); }
 
  private:
   static void refuse() { TORCH_INTERNAL_ASSERT(false, "an option of an optimizer is a number, a flag or a word"); }

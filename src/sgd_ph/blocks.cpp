@@ -1,7 +1,6 @@
 #include "sgd_ph/blocks.h"
 
-#include "sgd_ph/module_blocks.h"
-
+#include <algorithm>
 #include <unordered_map>
 
 namespace sgdph::sgd_ph {
@@ -9,8 +8,36 @@ namespace {
 
 using torch::optim::OptimizerParamGroup;
 
-bool is_candidate_by_shape(const at::Tensor& parameter) {
-  return parameter.dim() == 1;
+/// A parameter of which nothing is known but its shape.
+Slot slot_by_shape(const at::Tensor& parameter, size_t group, size_t index) {
+  Slot slot;
+  slot.parameter = parameter;
+  slot.group = group;
+  slot.name = "group " + std::to_string(group) + " parameter " + std::to_string(index);
+  slot.candidate = parameter.dim() == 1 && !parameter.is_complex();
+  slot.kind = parameter.is_complex() ? "complex" : std::to_string(parameter.dim()) + "-D";
+  return slot;
+}
+
+/// A slot for each parameter of the groups: a known one with what is known of it, else by shape.
+std::vector<Slot> slots_of(const std::vector<OptimizerParamGroup>& groups, const std::vector<Slot>& slots) {
+  std::unordered_map<const at::TensorImpl*, const Slot*> known;
+  for (const auto& slot : slots) known.emplace(slot.parameter.unsafeGetTensorImpl(), &slot);
+  std::vector<Slot> found;
+  for (size_t group = 0; group < groups.size(); ++group) {
+    const auto& parameters = groups[group].params();
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      auto slot = slot_by_shape(parameters[i], group, i);
+      if (const auto old = known.find(parameters[i].unsafeGetTensorImpl()); old != known.end()) {
+        const auto name = slot.name;
+        slot = *old->second;
+        slot.group = group;
+        if (!slot.named) slot.name = name;
+      }
+      found.push_back(std::move(slot));
+    }
+  }
+  return found;
 }
 
 }  // namespace
@@ -23,30 +50,22 @@ const SGDPHOptions& options_of(const SGDPH& optimizer, const Slot& slot) {
   return static_cast<const SGDPHOptions&>(optimizer.param_groups()[slot.group].options());
 }
 
-Blocks::Blocks(const torch::nn::Module& module) : by_module_(true) {
-  for (const auto& item : classify_parameters(module)) {
-    slots_.push_back({item.parameter, 0, item.name, item.block, false, item.kind});
+Blocks::Blocks(std::vector<ClassifiedParameter> parameters, bool published) : published_(published) {
+  for (auto& item : parameters) {
+    Slot slot;
+    slot.parameter = std::move(item.parameter);
+    slot.name = std::move(item.name);
+    slot.named = true;
+    slot.candidate = item.block;
+    slot.kind = std::move(item.kind);
+    slot.local_name = std::move(item.local_name);
+    slot.module = std::move(item.module);
+    slots_.push_back(std::move(slot));
   }
 }
 
 void Blocks::follow(const std::vector<OptimizerParamGroup>& groups) {
-  std::unordered_map<const at::TensorImpl*, Slot> known;
-  for (auto& slot : slots_) known.emplace(slot.parameter.unsafeGetTensorImpl(), std::move(slot));
-  slots_.clear();
-  for (size_t group = 0; group < groups.size(); ++group) {
-    const auto& parameters = groups[group].params();
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      const auto found = known.find(parameters[i].unsafeGetTensorImpl());
-      if (found != known.end()) {
-        slots_.push_back(std::move(found->second));
-        slots_.back().group = group;
-        continue;
-      }
-      slots_.push_back(
-          {parameters[i], group, "group " + std::to_string(group) + " parameter " + std::to_string(i),
-           is_candidate_by_shape(parameters[i]), false, std::to_string(parameters[i].dim()) + "-D"});
-    }
-  }
+  slots_ = slots_of(groups, slots_);
   Slot* last = nullptr;
   for (auto& slot : slots_) {
     slot.last = false;
@@ -55,58 +74,76 @@ void Blocks::follow(const std::vector<OptimizerParamGroup>& groups) {
   if (last != nullptr) last->last = true;
 }
 
-Role Blocks::role_of(const SGDPH& optimizer, const Slot& slot) const {
+Standing Blocks::standing_of(const SGDPH& optimizer, const Slot& slot) const {
   if (!slot.candidate) return {};
-  Role role;
-  const bool excludes_last = !by_module_ && shared_options(optimizer).rule() == Rule::Reference;
+  Standing standing;
+  const bool excludes_last = published_ && shared_options(optimizer).rule() == Rule::Reference;
   const auto* state = optimizer.param_state(slot.parameter);
   const bool marked = state != nullptr && state->shift_invariant();
   if (!options_of(optimizer, slot).second_order()) {
-    role.reason = ", second_order(false) on its group";
+    standing.reason = ", second_order(false) on its group";
   } else if (slot.last && excludes_last) {
-    role.reason = ", the last 1-D parameter is first-order under Rule::Reference";
+    standing.reason = ", the last 1-D parameter is first-order under Rule::Reference";
   } else if (marked) {
-    role.reason = ", found shift-invariant";
+    standing.reason = ", found shift-invariant";
   } else {
-    role.block = true;
+    standing.block = true;
   }
   // As published, every 1-D parameter has a turn, also one that is first-order; marked and frozen ones have left.
-  role.has_turn = slot.parameter.requires_grad() && (excludes_last ? !marked : role.block);
-  return role;
+  standing.has_turn = slot.parameter.requires_grad() && (excludes_last ? !marked : standing.block);
+  return standing;
 }
 
-std::vector<Role> Blocks::roles(const SGDPH& optimizer) const {
-  std::vector<Role> roles;
-  roles.reserve(slots_.size());
-  for (const auto& slot : slots_) roles.push_back(role_of(optimizer, slot));
-  return roles;
+std::vector<Standing> Blocks::standings(const SGDPH& optimizer) const {
+  std::vector<Standing> standings;
+  standings.reserve(slots_.size());
+  for (const auto& slot : slots_) standings.push_back(standing_of(optimizer, slot));
+  return standings;
 }
 
 Partition Blocks::partition(const SGDPH& optimizer) const {
   Partition partition;
   for (const auto& slot : slots_) {
-    const auto role = role_of(optimizer, slot);
-    partition.entries.push_back({slot.name, slot.parameter, slot.group, role.block, slot.kind + role.reason});
+    const auto standing = standing_of(optimizer, slot);
+    partition.entries.push_back({slot.name, slot.parameter, slot.group, standing.block, slot.kind + standing.reason});
   }
   return partition;
 }
 
-std::vector<int64_t> Blocks::candidates(const std::vector<OptimizerParamGroup>& groups) const {
-  std::unordered_map<const at::TensorImpl*, bool> known;
-  for (const auto& slot : slots_) known.emplace(slot.parameter.unsafeGetTensorImpl(), slot.candidate);
-  std::vector<int64_t> candidates;
-  for (const auto& group : groups) {
-    for (const auto& parameter : group.params()) {
-      const auto found = known.find(parameter.unsafeGetTensorImpl());
-      candidates.push_back(found == known.end() ? is_candidate_by_shape(parameter) : found->second);
-    }
-  }
-  return candidates;
+std::pair<ParameterInfo, std::shared_ptr<const torch::nn::Module>> Blocks::info_of(const Slot& slot) {
+  auto module = slot.module.lock();
+  return {
+      {slot.name, slot.parameter, module.get(), slot.local_name, slot.candidate ? Role::Block : Role::FirstOrder},
+      std::move(module)};
 }
 
-void Blocks::restore(bool by_module, const std::vector<int64_t>& candidates) {
-  by_module_ = by_module;
-  for (size_t i = 0; i < slots_.size(); ++i) slots_[i].candidate = candidates[i] != 0;
+Blocks::Record Blocks::record(const std::vector<OptimizerParamGroup>& groups) const {
+  Record record;
+  record.by_module = !published_;
+  for (const auto& slot : slots_of(groups, slots_)) {
+    record.candidates.push_back(slot.candidate ? 1 : 0);
+    record.names.push_back(slot.named ? slot.name : "");
+    record.kinds.push_back(slot.kind);
+  }
+  return record;
+}
+
+void Blocks::restore(const Record& record) {
+  published_ = !record.by_module;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    auto& slot = slots_[i];
+    const bool candidate = record.candidates[i] != 0;
+    if (!record.kinds.empty()) {
+      slot.kind = record.kinds[i];
+    } else if (candidate != slot.candidate) {
+      slot.kind += candidate ? ", a block by the archive" : ", first-order by the archive";
+    }
+    slot.candidate = candidate;
+    if (!slot.named && !record.names.empty() && !record.names[i].empty()) {
+      slot.named = true;
+      slot.name = record.names[i];
+    }
+  }
 }
 
 }  // namespace sgdph::sgd_ph

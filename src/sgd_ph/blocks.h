@@ -2,6 +2,8 @@
 
 #include <sgdph/sgd_ph.h>
 
+#include "sgd_ph/module_blocks.h"
+
 namespace sgdph::sgd_ph {
 
 /// The optimizer-wide options in force.
@@ -12,16 +14,19 @@ struct Slot {
   at::Tensor parameter;
   size_t group = 0;
   std::string name;
+  bool named = false;      ///< false: the name is its place in the groups
   bool candidate = false;  ///< a block unless group option, "last" rule or guard say otherwise
   bool last = false;       ///< the last candidate
   std::string kind;        ///< what it is, for `partition`
+  std::string local_name;
+  std::weak_ptr<const torch::nn::Module> module;
 };
 
 /// The options of the slot's group.
 const SGDPHOptions& options_of(const SGDPH& optimizer, const Slot& slot);
 
 /// What a parameter is at the moment.
-struct Role {
+struct Standing {
   bool block = false;       ///< takes the second-order step
   bool has_turn = false;    ///< takes part in refreshes: measured if it is a block, else its turn passes
   const char* reason = "";  ///< what makes a candidate first-order, for `partition`
@@ -33,8 +38,8 @@ class Blocks {
  public:
   /// Candidates are the 1-D parameters.
   Blocks() = default;
-  /// Candidates are chosen by module type.
-  explicit Blocks(const torch::nn::Module& module);
+  /// `published`: candidates are the 1-D parameters, the last of which Rule::Reference excludes.
+  Blocks(std::vector<ClassifiedParameter> parameters, bool published);
 
   /// Brings the slots in line with the groups: what is known of a parameter stays; a new one is classified by its
   /// shape.
@@ -43,20 +48,27 @@ class Blocks {
   /// In optimizer order.
   const std::vector<Slot>& slots() const noexcept { return slots_; }
   /// One for each slot.
-  std::vector<Role> roles(const SGDPH& optimizer) const;
+  std::vector<Standing> standings(const SGDPH& optimizer) const;
   Partition partition(const SGDPH& optimizer) const;
 
-  // For the archive.
-  bool by_module() const noexcept { return by_module_; }
-  /// Whether each parameter of the groups is a candidate, also one that has no slot yet.
-  std::vector<int64_t> candidates(const std::vector<torch::optim::OptimizerParamGroup>& groups) const;
-  void restore(bool by_module, const std::vector<int64_t>& candidates);
+  /// What a classifier or selector is told of a slot. What holds the parameter stays alive with the pointer.
+  static std::pair<ParameterInfo, std::shared_ptr<const torch::nn::Module>> info_of(const Slot& slot);
+
+  /// What an archive keeps, one of each for every parameter of the groups, also one that has no slot yet.
+  struct Record {
+    bool by_module = false;           ///< no "last" is singled out
+    std::vector<int64_t> candidates;  ///< 1 or 0
+    std::vector<std::string> names;   ///< empty where there is none; none at all in version 0.1
+    std::vector<std::string> kinds;   ///< none at all in version 0.1
+  };
+  Record record(const std::vector<torch::optim::OptimizerParamGroup>& groups) const;
+  void restore(const Record& record);
 
  private:
-  Role role_of(const SGDPH& optimizer, const Slot& slot) const;
+  Standing standing_of(const SGDPH& optimizer, const Slot& slot) const;
 
   std::vector<Slot> slots_;
-  bool by_module_ = false;
+  bool published_ = true;
 };
 
 }  // namespace sgdph::sgd_ph

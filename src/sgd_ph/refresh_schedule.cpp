@@ -20,34 +20,34 @@ bool RefreshSchedule::is_refresh_step(const SGDPHOptions& options) const {
 }
 
 /// Whose turn it is: the first member from the cursor on, else the first of all.
-std::optional<size_t> RefreshSchedule::next(const std::vector<Role>& roles) const {
+std::optional<size_t> RefreshSchedule::next(const std::vector<Standing>& standings) const {
   std::optional<size_t> first;
-  for (size_t i = 0; i < roles.size(); ++i) {
-    if (!roles[i].has_turn) continue;
+  for (size_t i = 0; i < standings.size(); ++i) {
+    if (!standings[i].has_turn) continue;
     if (i >= counts_.cursor) return i;
     if (!first) first = i;
   }
   return first;
 }
 
-std::vector<size_t> RefreshSchedule::due(const SGDPHOptions& options, const std::vector<Role>& roles) const {
+std::vector<size_t> RefreshSchedule::due(const SGDPHOptions& options, const std::vector<Standing>& standings) const {
   std::vector<size_t> slots;
   if (!is_refresh_step(options)) return slots;
   if (is_cyclic(options)) {
-    const auto turn = next(roles);
-    if (turn && roles[*turn].block) slots.push_back(*turn);
+    const auto turn = next(standings);
+    if (turn && standings[*turn].block) slots.push_back(*turn);
     return slots;
   }
-  for (size_t i = 0; i < roles.size(); ++i) {
-    if (roles[i].block && roles[i].has_turn) slots.push_back(i);
+  for (size_t i = 0; i < standings.size(); ++i) {
+    if (standings[i].block && standings[i].has_turn) slots.push_back(i);
   }
   return slots;
 }
 
-void RefreshSchedule::pass_turn(const SGDPHOptions& options, const std::vector<Role>& roles, bool measured) {
+void RefreshSchedule::pass_turn(const SGDPHOptions& options, const std::vector<Standing>& standings, bool measured) {
   if (!is_cyclic(options) || !is_refresh_step(options)) return;
-  const auto turn = next(roles);
-  if (!turn || (roles[*turn].block && !measured)) return;
+  const auto turn = next(standings);
+  if (!turn || (standings[*turn].block && !measured)) return;
   counts_.cursor = *turn + 1;
   ++counts_.turns;
 }
@@ -56,8 +56,9 @@ void RefreshSchedule::leave(const SGDPHOptions& options) {
   if (is_cyclic(options)) --counts_.turns;
 }
 
-int64_t RefreshSchedule::exponent(const std::vector<Role>& roles) const {
-  const auto members = std::count_if(roles.begin(), roles.end(), [](const Role& role) { return role.has_turn; });
+int64_t RefreshSchedule::exponent(const std::vector<Standing>& standings) const {
+  const auto members =
+      std::count_if(standings.begin(), standings.end(), [](const Standing& standing) { return standing.has_turn; });
   return counts_.turns / std::max<int64_t>(members, 1) + 1;
 }
 

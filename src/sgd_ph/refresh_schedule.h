@@ -26,11 +26,11 @@ class RefreshSchedule {
   static bool is_published(const SGDPHOptions& options);
 
   /// The slots to measure for the step under way, ascending.
-  std::vector<size_t> due(const SGDPHOptions& options, const std::vector<Role>& roles) const;
+  std::vector<size_t> due(const SGDPHOptions& options, const std::vector<Standing>& standings) const;
 
   /// Called for every step before it is applied. The turn passes if its block could be measured (`measured`), or if
   /// there is nothing to measure because it belongs to a first-order parameter.
-  void pass_turn(const SGDPHOptions& options, const std::vector<Role>& roles, bool measured);
+  void pass_turn(const SGDPHOptions& options, const std::vector<Standing>& standings, bool measured);
   /// The block whose turn has passed leaves for good: its turn no longer counts, so that `exponent` stays that of the
   /// members left.
   void leave(const SGDPHOptions& options);
@@ -38,11 +38,11 @@ class RefreshSchedule {
   void count_step() { ++counts_.step; }
 
   /// The published exponent of the bias correction, floor(turns / M) + 1.
-  int64_t exponent(const std::vector<Role>& roles) const;
+  int64_t exponent(const std::vector<Standing>& standings) const;
 
  private:
   bool is_refresh_step(const SGDPHOptions& options) const;
-  std::optional<size_t> next(const std::vector<Role>& roles) const;
+  std::optional<size_t> next(const std::vector<Standing>& standings) const;
 
   Counts counts_;
 };

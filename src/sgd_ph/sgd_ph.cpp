@@ -4,15 +4,15 @@
 
 #include "sgd_ph/blocks.h"
 #include "sgd_ph/curvature.h"
-#include "sgd_ph/module_blocks.h"
 #include "sgd_ph/pending.h"
 #include "sgd_ph/probes.h"
 #include "sgd_ph/refresh_schedule.h"
 #include "sgd_ph/shift_guard.h"
 #include "sgd_ph/update_rule.h"
 
-#include <torch/nn/module.h>
 #include <torch/types.h>
+
+#include <unordered_set>
 
 namespace sgdph {
 namespace {
@@ -25,25 +25,27 @@ using torch::optim::OptimizerParamGroup;
 constexpr uint64_t kProbeStream = 0;
 constexpr uint64_t kGuardStream = 1;
 
-std::vector<at::Tensor> parameters_of(const torch::nn::Module& module) {
+std::vector<OptimizerParamGroup> one_group_of(const sgd_ph::Blocks& blocks) {
   std::vector<at::Tensor> parameters;
-  for (const auto& item : sgd_ph::classify_parameters(module)) parameters.push_back(item.parameter);
-  return parameters;
+  for (const auto& slot : blocks.slots()) parameters.push_back(slot.parameter);
+  return {OptimizerParamGroup(std::move(parameters))};
 }
 
 struct SgdPhProgress final : public detail::Fields {
   int64_t step = 0;
   int64_t turns = 0;
   int64_t cursor = 0;
-  bool by_module = false;
-  std::vector<int64_t> candidates;
+  sgd_ph::Blocks::Record blocks;
 
   void visit(detail::FieldVisitor& visitor) override {
     visitor("step", step);
     visitor("turns", turns);
     visitor("cursor", cursor);
-    visitor("by_module", by_module);
-    visitor("candidates", candidates);
+    visitor("by_module", blocks.by_module);
+    visitor("candidates", blocks.candidates);
+    if (visitor.format() < 2) return;
+    visitor("names", blocks.names);
+    visitor("kinds", blocks.kinds);
   }
 };
 
@@ -51,25 +53,29 @@ struct SgdPhProgress final : public detail::Fields {
 
 // --- Construction --------------------------------------------------------------------------------------------------
 
-SGDPH::SGDPH(std::vector<OptimizerParamGroup> groups, SGDPHOptions defaults)
+SGDPH::SGDPH(const sgd_ph::Blocks& blocks, std::vector<OptimizerParamGroup> groups, const SGDPHOptions& defaults)
     : CurvatureOptimizer("SGDPH", std::move(groups), std::make_unique<SGDPHOptions>(defaults)),
-      blocks_(std::make_unique<sgd_ph::Blocks>()),
+      blocks_(std::make_unique<sgd_ph::Blocks>(blocks)),
       schedule_(std::make_unique<sgd_ph::RefreshSchedule>()),
       pending_(std::make_unique<sgd_ph::Pending>()) {
   check();
 }
+
+SGDPH::SGDPH(const sgd_ph::Blocks& blocks, const SGDPHOptions& defaults)
+    : SGDPH(blocks, one_group_of(blocks), defaults) {}
+
+SGDPH::SGDPH(std::vector<OptimizerParamGroup> groups, SGDPHOptions defaults)
+    : SGDPH(sgd_ph::Blocks(), std::move(groups), defaults) {}
 
 SGDPH::SGDPH(std::vector<at::Tensor> parameters, SGDPHOptions defaults)
     : SGDPH(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}
 
-SGDPH::SGDPH(const torch::nn::Module& module, SGDPHOptions defaults)
-    : CurvatureOptimizer(
-          "SGDPH", {OptimizerParamGroup(parameters_of(module))}, std::make_unique<SGDPHOptions>(defaults)),
-      blocks_(std::make_unique<sgd_ph::Blocks>(module)),
-      schedule_(std::make_unique<sgd_ph::RefreshSchedule>()),
-      pending_(std::make_unique<sgd_ph::Pending>()) {
-  check();
-}
+SGDPH::SGDPH(const torch::nn::Module& module, SGDPHOptions defaults, const Classifier& classifier)
+    : SGDPH(sgd_ph::Blocks(sgd_ph::classify_parameters(module, classifier), /*published=*/false), defaults) {}
+
+SGDPH::SGDPH(
+    const torch::OrderedDict<std::string, at::Tensor>& named, SGDPHOptions defaults, const Classifier& classifier)
+    : SGDPH(sgd_ph::Blocks(sgd_ph::classify_parameters(named, classifier), /*published=*/!classifier), defaults) {}
 
 SGDPH::SGDPH(SGDPH&& other) noexcept = default;
 SGDPH::~SGDPH() = default;
@@ -79,9 +85,52 @@ void SGDPH::groups_changed() {
   pending_->forget();
 }
 
+SGDPH& SGDPH::group(const Selector& selector, const SGDPHOptions& options) {
+  check();
+  std::unordered_set<const at::TensorImpl*> chosen;
+  for (const auto& slot : blocks_->slots()) {
+    const auto [info, module] = sgd_ph::Blocks::info_of(slot);
+    if (selector(info)) chosen.insert(slot.parameter.unsafeGetTensorImpl());
+  }
+  TORCH_CHECK(
+      !chosen.empty(), "SGDPH::group: no parameter is chosen, of ", blocks_->slots().size(),
+      "; partition() lists their names");
+
+  std::vector<at::Tensor> moved;
+  std::vector<std::vector<at::Tensor>> before;
+  for (auto& group : param_groups_) {
+    before.push_back(group.params());
+    group.params().clear();
+    for (const auto& parameter : before.back()) {
+      (chosen.count(parameter.unsafeGetTensorImpl()) != 0 ? moved : group.params()).push_back(parameter);
+    }
+  }
+  // LibTorch's `add_param_group` takes no parameter that has a state.
+  param_groups_.emplace_back(std::move(moved), std::make_unique<SGDPHOptions>(options));
+  try {
+    check();
+  } catch (...) {
+    param_groups_.pop_back();
+    for (size_t i = 0; i < before.size(); ++i) param_groups_[i].params() = before[i];
+    throw;
+  }
+  return *this;
+}
+
+SGDPH& SGDPH::group(const Classifier& classifier, const SGDPHOptions& options) {
+  return group([&](const ParameterInfo& info) { return classifier(info) == Role::Block; }, options);
+}
+
 std::string SGDPH::describe() const {
   const auto all = partition();
   return std::to_string(all.blocks()) + " of " + std::to_string(all.entries.size()) + " parameters are blocks";
+}
+
+std::string SGDPH::name_of(const at::Tensor& parameter) const {
+  for (const auto& slot : blocks_->slots()) {
+    if (slot.named && slot.parameter.is_same(parameter)) return slot.name;
+  }
+  return "";
 }
 
 Partition SGDPH::partition() const {
@@ -92,7 +141,7 @@ Partition SGDPH::partition() const {
 
 std::vector<size_t> SGDPH::due() const {
   if (pending_->usable()) return {};
-  return schedule_->due(shared_options(*this), blocks_->roles(*this));
+  return schedule_->due(shared_options(*this), blocks_->standings(*this));
 }
 
 bool SGDPH::wants_guard(size_t slot) const {
@@ -155,7 +204,7 @@ void SGDPH::measure(
 /// Takes the measurements into the states, and returns the names of blocks found shift-invariant.
 std::string SGDPH::absorb_measurements() {
   const auto& shared = shared_options(*this);
-  schedule_->pass_turn(shared, blocks_->roles(*this), pending_->measured());
+  schedule_->pass_turn(shared, blocks_->standings(*this), pending_->measured());
   std::string invariant;
   for (const auto& measured : pending_->blocks()) {
     const auto& slot = blocks_->slots()[measured.slot];
@@ -182,12 +231,12 @@ std::vector<at::Tensor> SGDPH::block_curvatures() {
   const bool published = sgd_ph::RefreshSchedule::is_published(shared);
   // A block not refreshed yet is first-order, except as published: there it divides by eps from the start.
   const bool published_start = published && sgd_ph::probe_kind(shared.probe()).starts_at_zero;
-  const auto roles = blocks_->roles(*this);
-  const auto published_exponent = schedule_->exponent(roles);
-  std::vector<at::Tensor> curvatures(roles.size());
-  for (size_t i = 0; i < roles.size(); ++i) {
+  const auto standings = blocks_->standings(*this);
+  const auto published_exponent = schedule_->exponent(standings);
+  std::vector<at::Tensor> curvatures(standings.size());
+  for (size_t i = 0; i < standings.size(); ++i) {
     const auto& slot = blocks_->slots()[i];
-    if (!moves(slot.parameter) || !roles[i].block) continue;
+    if (!moves(slot.parameter) || !standings[i].block) continue;
     const auto& state = state_of<SGDPHParamState>(slot.parameter);
     if (state.refreshes() == 0 && !published_start) continue;
     const auto exponent = published ? published_exponent : state.refreshes();
@@ -285,24 +334,25 @@ std::unique_ptr<detail::Fields> SGDPH::progress() const {
   progress->step = counts.step;
   progress->turns = counts.turns;
   progress->cursor = static_cast<int64_t>(counts.cursor);
-  progress->by_module = blocks_->by_module();
   // Of the groups, not the slots: some may have been added through the base class since the last check.
-  progress->candidates = blocks_->candidates(param_groups_);
+  progress->blocks = blocks_->record(param_groups_);
   return progress;
 }
 
 void SGDPH::check_progress(const detail::Fields& fields) const {
   const auto& progress = dynamic_cast<const SgdPhProgress&>(fields);
+  const auto& blocks = progress.blocks;
+  const auto fits = [&](size_t count) { return count == blocks_->slots().size(); };
   TORCH_CHECK(
-      progress.step >= 0 && progress.turns >= 0 && progress.cursor >= 0 &&
-          progress.candidates.size() == blocks_->slots().size(),
+      progress.step >= 0 && progress.turns >= 0 && progress.cursor >= 0 && fits(blocks.candidates.size()) &&
+          (blocks.names.empty() || fits(blocks.names.size())) && (blocks.kinds.empty() || fits(blocks.kinds.size())),
       "SGDPH: the archive's step count or partition does not fit this optimizer");
 }
 
 void SGDPH::set_progress(detail::Fields& fields) {
   const auto& progress = dynamic_cast<const SgdPhProgress&>(fields);
   *schedule_ = sgd_ph::RefreshSchedule({progress.step, progress.turns, static_cast<size_t>(progress.cursor)});
-  blocks_->restore(progress.by_module, progress.candidates);
+  blocks_->restore(progress.blocks);
 }
 
 }  // namespace sgdph

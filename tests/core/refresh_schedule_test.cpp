@@ -12,30 +12,30 @@ using Slots = std::vector<size_t>;
 const SGDPHOptions kCyclic = SGDPHOptions().refresh(Refresh::Cyclic);
 
 /// Of eight slots, blocks that take turns; `passing` ones take turns as well, but are first-order.
-std::vector<Role> members(const Slots& blocks, const Slots& passing = {}) {
-  std::vector<Role> roles(8);
-  for (const auto slot : blocks) roles[slot] = {/*block=*/true, /*has_turn=*/true, ""};
-  for (const auto slot : passing) roles[slot] = {/*block=*/false, /*has_turn=*/true, ""};
-  return roles;
+std::vector<Standing> members(const Slots& blocks, const Slots& passing = {}) {
+  std::vector<Standing> standings(8);
+  for (const auto slot : blocks) standings[slot] = {/*block=*/true, /*has_turn=*/true, ""};
+  for (const auto slot : passing) standings[slot] = {/*block=*/false, /*has_turn=*/true, ""};
+  return standings;
 }
 
 /// A step in which what is due is measured; returns what was due.
-Slots step(RefreshSchedule& schedule, const std::vector<Role>& roles, const SGDPHOptions& options = kCyclic) {
-  const auto due = schedule.due(options, roles);
-  schedule.pass_turn(options, roles, /*measured=*/!due.empty());
+Slots step(RefreshSchedule& schedule, const std::vector<Standing>& standings, const SGDPHOptions& options = kCyclic) {
+  const auto due = schedule.due(options, standings);
+  schedule.pass_turn(options, standings, /*measured=*/!due.empty());
   schedule.count_step();
   return due;
 }
 
 TEST(RefreshSchedule, VisitsEveryMemberInOrderAndStartsAnew) {
   RefreshSchedule schedule;
-  const auto roles = members({1, 4, 6});
+  const auto standings = members({1, 4, 6});
   Slots visited;
   for (int t = 1; t <= 7; ++t) {
-    const auto due = step(schedule, roles);
+    const auto due = step(schedule, standings);
     ASSERT_EQ(due.size(), 1);
     visited.push_back(due[0]);
-    EXPECT_EQ(schedule.exponent(roles), t / 3 + 1) << "the published exponent";
+    EXPECT_EQ(schedule.exponent(standings), t / 3 + 1) << "the published exponent";
   }
   EXPECT_EQ(visited, (Slots{1, 4, 6, 1, 4, 6, 1}));
 }
@@ -61,28 +61,28 @@ TEST(RefreshSchedule, TurnsOfAMemberThatLeftDoNotCount) {
 
 TEST(RefreshSchedule, ABlockKeepsItsTurnUntilItIsMeasured) {
   RefreshSchedule schedule;
-  const auto roles = members({2, 3});
-  schedule.pass_turn(kCyclic, roles, /*measured=*/false);
+  const auto standings = members({2, 3});
+  schedule.pass_turn(kCyclic, standings, /*measured=*/false);
   schedule.count_step();
   EXPECT_EQ(schedule.counts().turns, 0);
-  EXPECT_EQ(schedule.due(kCyclic, roles), Slots{2});
+  EXPECT_EQ(schedule.due(kCyclic, standings), Slots{2});
 }
 
 TEST(RefreshSchedule, AFirstOrderMemberLetsItsTurnPass) {
   RefreshSchedule schedule;
-  const auto roles = members({2}, {5});
-  EXPECT_EQ(step(schedule, roles), Slots{2});
-  EXPECT_EQ(step(schedule, roles), Slots{});
+  const auto standings = members({2}, {5});
+  EXPECT_EQ(step(schedule, standings), Slots{2});
+  EXPECT_EQ(step(schedule, standings), Slots{});
   EXPECT_EQ(schedule.counts().turns, 2);
-  EXPECT_EQ(step(schedule, roles), Slots{2});
+  EXPECT_EQ(step(schedule, standings), Slots{2});
 }
 
 TEST(RefreshSchedule, BetweenRefreshStepsNothingIsDueAndNoTurnPasses) {
   RefreshSchedule schedule;
   const auto options = SGDPHOptions(kCyclic).refresh_every(3);
-  const auto roles = members({0, 7}, {4});
+  const auto standings = members({0, 7}, {4});
   std::vector<Slots> due;
-  for (int t = 0; t < 9; ++t) due.push_back(step(schedule, roles, options));
+  for (int t = 0; t < 9; ++t) due.push_back(step(schedule, standings, options));
   EXPECT_EQ(due, (std::vector<Slots>{{0}, {}, {}, {}, {}, {}, {7}, {}, {}})) << "the fourth step is the turn of 4";
   EXPECT_EQ(schedule.counts().turns, 3);
   EXPECT_EQ(schedule.counts().step, 9);
@@ -92,11 +92,11 @@ TEST(RefreshSchedule, WithoutRotationEveryBlockIsDueAndTurnsStandStill) {
   for (const auto refresh : {Refresh::All, Refresh::Joint}) {
     const auto options = SGDPHOptions().probe(Probe::Rademacher).refresh(refresh);
     RefreshSchedule schedule;
-    auto roles = members({1, 2, 6}, {5});
-    roles[3] = {/*block=*/true, /*has_turn=*/false, ""};
-    EXPECT_EQ(step(schedule, roles, options), (Slots{1, 2, 6})) << "neither a first-order one nor a frozen block";
+    auto standings = members({1, 2, 6}, {5});
+    standings[3] = {/*block=*/true, /*has_turn=*/false, ""};
+    EXPECT_EQ(step(schedule, standings, options), (Slots{1, 2, 6})) << "neither a first-order one nor a frozen block";
     schedule.leave(options);
-    EXPECT_EQ(step(schedule, roles, options), (Slots{1, 2, 6}));
+    EXPECT_EQ(step(schedule, standings, options), (Slots{1, 2, 6}));
     EXPECT_EQ(schedule.counts().turns, 0);
     EXPECT_EQ(schedule.counts().cursor, 0);
   }
@@ -104,12 +104,12 @@ TEST(RefreshSchedule, WithoutRotationEveryBlockIsDueAndTurnsStandStill) {
 
 TEST(RefreshSchedule, GoesOnFromItsCounts) {
   RefreshSchedule schedule;
-  const auto roles = members({1, 4, 6});
-  for (int t = 0; t < 5; ++t) step(schedule, roles);
+  const auto standings = members({1, 4, 6});
+  for (int t = 0; t < 5; ++t) step(schedule, standings);
   RefreshSchedule resumed(schedule.counts());
   for (int t = 0; t < 5; ++t) {
-    EXPECT_EQ(step(resumed, roles), step(schedule, roles));
-    EXPECT_EQ(resumed.exponent(roles), schedule.exponent(roles));
+    EXPECT_EQ(step(resumed, standings), step(schedule, standings));
+    EXPECT_EQ(resumed.exponent(standings), schedule.exponent(standings));
   }
 }
 

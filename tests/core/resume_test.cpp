@@ -163,6 +163,48 @@ TEST(Archive, RestoresThePartitionOfAModule) {
   EXPECT_TRUE(fresh.partition().entries[5].second_order) << "bn2.bias";
 }
 
+TEST(Archive, RestoresNamesAndReasons) {
+  auto model = make_model(1);
+  SGDPH optimizer(*model, {}, first_order_named({"bn1.bias"}));
+  std::stringstream file, again;
+  torch::save(optimizer, file);
+  SGDPH fresh(model->parameters());
+  torch::load(fresh, file);
+  const auto expected = optimizer.partition().entries, got = fresh.partition().entries;
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(got[i].name, expected[i].name);
+    EXPECT_EQ(got[i].reason, expected[i].reason);
+    EXPECT_EQ(got[i].second_order, expected[i].second_order) << got[i].name;
+  }
+  EXPECT_EQ(got[1].reason, "norm gain") << got[1].name;
+  torch::save(fresh, again);
+  EXPECT_EQ(file.str(), again.str()) << "and they are saved in turn";
+}
+
+TEST(Archive, OfNamelessParametersLeavesNamesAlone) {
+  auto model = make_model(1);
+  std::stringstream file;
+  torch::save(SGDPH(model->parameters()), file);
+  SGDPH fresh(*model);
+  torch::load(fresh, file);
+  EXPECT_EQ(fresh.partition().entries[2].name, model->named_parameters()[2].key());
+}
+
+TEST(Archive, ThatDoesNotFitNamesTheParameter) {
+  auto model = make_model(1);
+  SGDPH optimizer(*model);
+  train_step(optimizer, [&] { return batch_loss(model, 0); });
+  std::stringstream file;
+  torch::save(optimizer, file);
+  torch::OrderedDict<std::string, at::Tensor> other;
+  for (const auto& item : model->named_parameters()) {
+    other.insert(item.key(), item.key() == "bn2.weight" ? torch::ones({2}, torch::kFloat64) : item.value());
+  }
+  SGDPH fresh(other);
+  EXPECT_ERROR(torch::load(fresh, file), "bn2.weight", "shape");
+}
+
 /// What refusing an archive must leave alone.
 void expect_refused(
     torch::optim::Optimizer& optimizer, std::stringstream& file, const std::vector<std::string>& texts) {
@@ -213,9 +255,9 @@ TEST(Archive, OfANewerVersionIsRefused) {
   auto model = make_model(1);
   SGDPH optimizer(model->parameters());
   train_step(optimizer, [&] { return batch_loss(model, 0); });
-  auto newer = with_changed(optimizer, "sgdph_format", int64_t{2});
-  expect_refused(optimizer, newer, {"SGDPH", "format 2", "up to 1", "newer"});
-  auto same = with_changed(optimizer, "sgdph_format", int64_t{1});
+  auto newer = with_changed(optimizer, "sgdph_format", int64_t{3});
+  expect_refused(optimizer, newer, {"SGDPH", "format 3", "up to 2", "newer"});
+  auto same = with_changed(optimizer, "sgdph_format", int64_t{2});
   EXPECT_NO_THROW(torch::load(optimizer, same)) << "the change of number alone was refused";
   auto negative = with_changed(optimizer, "sgdph_format", int64_t{0});
   expect_refused(optimizer, negative, {"SGDPH", "format 0"});

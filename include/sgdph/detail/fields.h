@@ -12,6 +12,9 @@
 
 namespace sgdph::detail {
 
+/// Of the archives written now; earlier ones are read. Version 0.1 wrote 1.
+constexpr int64_t kArchiveFormat = 2;
+
 /// Names of a fixed number.
 struct Names {
   const char* const* first = nullptr;
@@ -54,6 +57,9 @@ constexpr FieldNote one_of(const char* help, const char* const (&choices)[n]) {
 class FieldVisitor {
  public:
   virtual ~FieldVisitor() = default;
+
+  /// Of the archive that is read, where the visitor reads one: fields that came later are not to be found there.
+  virtual int64_t format() const { return kArchiveFormat; }
 
   template <class T>
   void operator()(const char* name, T& value, const FieldNote& note = {}) {
@@ -99,6 +105,7 @@ class FieldVisitor {
   virtual void field(const char* name, at::Tensor& value, const FieldNote& note) = 0;
   virtual void field(const char* name, std::vector<int64_t>& value, const FieldNote& note) = 0;
   virtual void field(const char* name, std::vector<double>& value, const FieldNote& note) = 0;
+  virtual void field(const char* name, std::vector<std::string>& value, const FieldNote& note) = 0;
   /// Before an optional field: whether it has a value, which the visitor may change. The field itself follows in any
   /// case.
   virtual void presence(const char* /*name*/, bool& /*present*/) {}
@@ -110,7 +117,7 @@ class Fields {
   virtual ~Fields() = default;
   virtual void visit(FieldVisitor& visitor) = 0;
   void save(torch::serialize::OutputArchive& archive) const;
-  void load(torch::serialize::InputArchive& archive);
+  void load(torch::serialize::InputArchive& archive, int64_t format = kArchiveFormat);
 };
 
 /// What all our option classes have beyond LibTorch's: a field list and, from it, a check of every value.
