@@ -3,6 +3,10 @@
 .PHONY: help demo test test-slow test-all test-page test-asan fuzz bench results docs format lint install clean
 
 BUILD := cmake --build --preset
+# TORCH=wheel builds with PyTorch's wheel instead of Debian's LibTorch, in folders of its own.
+TORCH ?= debian
+KIND := $(if $(filter wheel,$(TORCH)),wheel-)
+export TORCH
 PREFIX ?= /usr/local
 RUNS ?= 20000
 COMMA := ,
@@ -15,37 +19,37 @@ help:  ## this list
 
 demo:  ## compare SGD-PH with its rivals on Fashion-MNIST, in minutes
 	@scripts/install-deps.sh demo
-	@cmake --preset release -Wno-dev >/dev/null
-	@$(BUILD) release --target sgdph_cli
-	@build/release/cli/sgdph compare --recipe fashion-mnist --output-dir runs/demo
+	@cmake --preset $(KIND)release -Wno-dev >/dev/null
+	@$(BUILD) $(KIND)release --target sgdph_cli
+	@build/$(KIND)release/cli/sgdph compare --recipe fashion-mnist --output-dir runs/$(KIND)demo
 	@printf 'The same with curves, to open in a browser: '
-	@build/release/cli/sgdph report runs/demo --title 'SGD-PH and its rivals on Fashion-MNIST'
+	@build/$(KIND)release/cli/sgdph report runs/$(KIND)demo --title 'SGD-PH and its rivals on Fashion-MNIST'
 
 test:  ## build everything and run the tests, but for the slow ones
 	@scripts/install-deps.sh test
-	@cmake --preset dev -Wno-dev >/dev/null
-	@$(BUILD) dev
-	@ctest --preset dev
+	@cmake --preset $(KIND)dev -Wno-dev >/dev/null
+	@$(BUILD) $(KIND)dev
+	@ctest --preset $(KIND)dev
 
 test-slow:  ## the slow tests: long runs, many kills, large networks, more ways to install
 	@scripts/install-deps.sh test
-	@cmake --preset dev -Wno-dev >/dev/null
-	@$(BUILD) dev
-	@ctest --preset slow
+	@cmake --preset $(KIND)dev -Wno-dev >/dev/null
+	@$(BUILD) $(KIND)dev
+	@ctest --preset $(KIND)slow
 
 test-all: test test-slow  ## all tests
 
 test-page:  ## the page of sgdph report in headless Chromium; SGDPH_SCREENSHOTS=DIR keeps pictures
 	@scripts/install-deps.sh test page
-	@cmake --preset dev -Wno-dev >/dev/null
-	@$(BUILD) dev --target sgdph_cli
-	@SGDPH=build/dev/cli/sgdph PYTHONDONTWRITEBYTECODE=1 python3 tests/browser/report_test.py
+	@cmake --preset $(KIND)dev -Wno-dev >/dev/null
+	@$(BUILD) $(KIND)dev --target sgdph_cli
+	@SGDPH=build/$(KIND)dev/cli/sgdph PYTHONDONTWRITEBYTECODE=1 python3 tests/browser/report_test.py
 
 test-asan:  ## the tests of library and lab under address and undefined-behaviour sanitizers
 	@scripts/install-deps.sh test
-	@cmake --preset asan -Wno-dev >/dev/null
-	@$(BUILD) asan
-	@ctest --preset asan
+	@cmake --preset $(KIND)asan -Wno-dev >/dev/null
+	@$(BUILD) $(KIND)asan
+	@ctest --preset $(KIND)asan
 
 fuzz:  ## feed RUNS random inputs (default 20000) to each reader of files, under the sanitizers
 	@scripts/install-deps.sh fuzz
@@ -53,25 +57,25 @@ fuzz:  ## feed RUNS random inputs (default 20000) to each reader of files, under
 
 bench:  ## speed of data pipelines and kernels, of a step against LibTorch and Python, and the cost of every optimizer
 	@scripts/install-deps.sh bench
-	@cmake --preset release -DSGDPH_BUILD_BENCHMARKS=ON -Wno-dev >/dev/null
-	@$(BUILD) release --target sgdph_loader_bench sgdph_train_step_bench sgdph_kernels_bench sgdph_cli
-	@build/release/bench/sgdph_loader_bench
-	@build/release/bench/sgdph_train_step_bench /usr/bin/python3 bench/train_step.py
-	@build/release/bench/sgdph_kernels_bench
-	@build/release/cli/sgdph cost
+	@cmake --preset $(KIND)release -DSGDPH_BUILD_BENCHMARKS=ON -Wno-dev >/dev/null
+	@$(BUILD) $(KIND)release --target sgdph_loader_bench sgdph_train_step_bench sgdph_kernels_bench sgdph_cli
+	@build/$(KIND)release/bench/sgdph_loader_bench
+	@build/$(KIND)release/bench/sgdph_train_step_bench /usr/bin/python3 bench/train_step.py
+	@build/$(KIND)release/bench/sgdph_kernels_bench
+	@build/$(KIND)release/cli/sgdph cost
 
 results:  ## the long form of docs/results.md, page and figures, to build/results from the records in experiments
 	@scripts/install-deps.sh lab
-	@cmake --preset release -Wno-dev >/dev/null
-	@$(BUILD) release --target sgdph_cli
+	@cmake --preset $(KIND)release -Wno-dev >/dev/null
+	@$(BUILD) $(KIND)release --target sgdph_cli
 	@rm -rf build/results
-	@scripts/results.sh build/release/cli/sgdph build/results
+	@scripts/results.sh build/$(KIND)release/cli/sgdph build/results
 
 docs:  ## write the tables of options in docs/ anew from the catalogue of optimizers
 	@scripts/install-deps.sh test
-	@cmake --preset dev -Wno-dev >/dev/null
-	@$(BUILD) dev --target sgdph_core_tests
-	@SGDPH_WRITE_DOCS=1 ctest --preset dev -R '^core.docs$$'
+	@cmake --preset $(KIND)dev -Wno-dev >/dev/null
+	@$(BUILD) $(KIND)dev --target sgdph_core_tests
+	@SGDPH_WRITE_DOCS=1 ctest --preset $(KIND)dev -R '^core.docs$$'
 
 format:  ## format the sources in place
 	@scripts/install-deps.sh lint
@@ -87,9 +91,9 @@ lint:  ## check the format, run clang-tidy on the joined sources, and read each 
 
 install:  ## install library and command to PREFIX (default /usr/local)
 	@scripts/install-deps.sh lab
-	@cmake --preset release -Wno-dev >/dev/null
-	@$(BUILD) release
-	@cmake --install build/release --prefix $(PREFIX)
+	@cmake --preset $(KIND)release -Wno-dev >/dev/null
+	@$(BUILD) $(KIND)release
+	@cmake --install build/$(KIND)release --prefix $(PREFIX)
 
 clean:  ## remove all build folders
 	rm -rf build

@@ -1,26 +1,40 @@
 #!/bin/sh
 # Installs the Debian packages that are missing among those named by the arguments' sets, and says which.
 #   install-deps.sh build|lab|demo|test|page|bench|fuzz|lint ...
-# A LibTorch found through CMAKE_PREFIX_PATH takes the place of Debian's.
+# The names are those of Debian 12 and 13, and of Ubuntu, which lacks LibTorch. TORCH=wheel takes PyTorch's wheel instead
+# (wheel.sh); a LibTorch found through CMAKE_PREFIX_PATH takes the place of either.
 set -eu
 
 torch="libtorch-dev libopenblas0-pthread"
+# Exchanged with, and measured against.
+python="python3 python3-torch python3-torchvision python3-protobuf"
+case "${TORCH:-debian}" in
+  debian) ;;
+  wheel)
+    torch="python3"
+    python="python3"
+    "${PYTHON:-python3}" -c 'import ensurepip, venv' 2>/dev/null || torch="python3 python3-venv"
+    ;;
+  *)
+    echo "install-deps.sh: unknown TORCH '$TORCH'; use debian or wheel, or name your own LibTorch in CMAKE_PREFIX_PATH" >&2
+    exit 2
+    ;;
+esac
 for folder in $(echo "${CMAKE_PREFIX_PATH:-}" | tr ':;' '  '); do
   if [ -n "$(find "$folder" -name TorchConfig.cmake 2>/dev/null | head -n 1)" ]; then torch=""; fi
 done
 build="g++ cmake ninja-build ccache $torch"
 lab="$build pkg-config zlib1g-dev nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libtomlplusplus-dev \
   libcurl4-openssl-dev libarchive-dev libssl-dev libturbojpeg0-dev libcmark-dev libjs-chart.js"
-# Exchanged with, and measured against.
-python="python3 python3-torch python3-torchvision"
 
 wanted=""
+modules=""
 for set in "$@"; do
   case "$set" in
     build) wanted="$wanted $build" ;;
     lab) wanted="$wanted $lab" ;;
     demo) wanted="$wanted $lab dataset-fashion-mnist" ;;
-    test) wanted="$wanted $lab $python python3-protobuf libgtest-dev" ;;
+    test) wanted="$wanted $lab $python libgtest-dev"; modules="numpy protobuf" ;;
     page) wanted="$wanted $lab python3 chromium fonts-dejavu-core" ;;
     bench) wanted="$wanted $lab $python libbenchmark-dev" ;;
     fuzz) wanted="$wanted clang libclang-rt-dev libfmt-dev zlib1g-dev nlohmann-json3-dev" ;;
@@ -32,7 +46,7 @@ done
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   echo "install-deps.sh: not a Debian system; going on in the hope that the equivalents are here of:$wanted"
-  exit 0
+  wanted=""
 fi
 
 missing=""
@@ -40,16 +54,27 @@ for package in $wanted; do
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' && continue
   case " $missing " in *" $package "*) ;; *) missing="$missing $package" ;; esac
 done
-[ -n "$missing" ] || exit 0
 
-sudo=""
-if [ "$(id -u)" -ne 0 ]; then
-  if ! command -v sudo >/dev/null; then
-    echo "install-deps.sh: not root and no sudo; please run: apt-get install$missing" >&2
-    exit 2
+if [ -n "$missing" ]; then
+  sudo=""
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+      echo "install-deps.sh: not root and no sudo; please run: apt-get install$missing" >&2
+      exit 2
+    fi
+    sudo="sudo"
   fi
-  sudo="sudo"
+  echo "Installing Debian packages:$missing"
+  $sudo apt-get update -qq
+  for package in $missing; do
+    [ -z "$(apt-cache show --quiet=2 "$package" 2>/dev/null)" ] || continue
+    case "$package" in
+      libtorch-dev | python3-torch*)
+        echo "install-deps.sh: this system does not package $package; use PyTorch's wheel: the same command with TORCH=wheel" >&2 ;;
+      *) echo "install-deps.sh: this system does not package $package" >&2 ;;
+    esac
+    exit 2
+  done
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >/dev/null
 fi
-echo "Installing Debian packages:$missing"
-$sudo apt-get update -qq
-$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >/dev/null
+if [ "${TORCH:-debian}" = wheel ]; then "$(dirname "$0")/wheel.sh" $modules; fi

@@ -39,7 +39,8 @@ std::vector<int64_t> positions_of(const EngineRun& run, bool every) {
 
 }  // namespace
 
-void HeldBytes::reportMemoryUsage(void* /*pointer*/, int64_t size, int64_t, int64_t, c10::Device device) {
+void HeldBytes::reportMemoryUsage(
+    void* /*pointer*/, int64_t size, train::TotalBytes, train::TotalBytes, c10::Device device) {
   if (!device.is_cpu()) return;
   const auto now = now_ += size;
   auto peak = peak_.load();

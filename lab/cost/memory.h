@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cost/engine_run.h"
+#include "train/compat.h"
 
 namespace sgdph::lab::cost {
 
@@ -17,7 +18,9 @@ namespace sgdph::lab::cost {
 /// allocated in the thread (and by the backward passes) of a `HeldBytesGuard`; not what oneDNN and the C library keep.
 class HeldBytes : public c10::MemoryReportingInfoBase {
  public:
-  void reportMemoryUsage(void* pointer, int64_t size, int64_t allocated, int64_t reserved, c10::Device device) override;
+  void reportMemoryUsage(
+      void* pointer, int64_t size, train::TotalBytes allocated, train::TotalBytes reserved,
+      c10::Device device) override;
   bool memoryProfilingEnabled() const override { return true; }
 
   int64_t now() const { return now_; }

@@ -1,6 +1,7 @@
 #include "inspect/guard.h"
 
-#include <c10/util/Exception.h>
+#include "train/compat.h"
+
 #include <sgdph/sgd_ph.h>
 
 #include <memory>
@@ -10,9 +11,9 @@ namespace sgdph::lab::inspect {
 namespace {
 
 /// The guard's notice says "from now on", and here is no training.
-class NoWarnings : public c10::WarningHandler {
+class NoWarnings : public train::WarningHandler {
  public:
-  void process(const c10::SourceLocation&, const std::string&, bool) override {}
+  void say(const std::string&) override {}
 };
 
 }  // namespace
@@ -31,7 +32,7 @@ GuardFinding ask_guard(const at::Tensor& loss, const std::vector<at::Tensor>& pa
   }
   SGDPH optimizer(std::move(groups), options);
   NoWarnings silent;
-  const c10::Warning::WarningHandlerGuard guard(&silent);
+  const train::WarningGuard guard(&silent);
   optimizer.update_curvature(loss);
   optimizer.step();  // without gradients nothing moves
   GuardFinding finding;
