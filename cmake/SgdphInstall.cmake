@@ -15,6 +15,10 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sgdphConfig.cmake ${CMAKE_CURRENT_BINA
 list(TRANSFORM TORCH_INCLUDE_DIRS PREPEND "-I" OUTPUT_VARIABLE torch_flags)
 list(JOIN torch_flags " " SGDPH_PC_CFLAGS)
 get_filename_component(SGDPH_PC_TORCH_LIBDIR "${TORCH_LIBRARY}" DIRECTORY)
+# A LibTorch outside the linker's folders is not found at run time unless the program says where.
+if(NOT SGDPH_PC_TORCH_LIBDIR IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
+  set(SGDPH_PC_RPATH "-Wl,-rpath,${SGDPH_PC_TORCH_LIBDIR}")
+endif()
 # Relative to the file itself, so that it is right wherever the package is installed to.
 file(RELATIVE_PATH SGDPH_PC_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/sgdph.pc.in ${CMAKE_CURRENT_BINARY_DIR}/sgdph.pc @ONLY)
