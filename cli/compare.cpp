@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "optimizers/options.h"
 #include "option_lists.h"
@@ -22,6 +23,7 @@ struct CompareCommand {
   std::string seeds = "1";
   std::string output_dir;
   std::string format = "text";
+  int64_t jobs = 1;
 };
 
 std::vector<std::string> chosen_optimizers(const std::string& text) {
@@ -46,15 +48,16 @@ int run(const CompareCommand& command) {
   const auto settings = lab::settings::combine(sources);
   options.output_dir = command.output_dir.empty() ? fmt::format("runs/compare-{}-{}", settings.dataset, settings.model)
                                                   : command.output_dir;
+  options.jobs = command.jobs;
   const auto result = lab::study::run_comparison(options);
   const auto plan = lab::study::plan_comparison(options);
-  fmt::print(
+  lab::print(
       "{}", lab::study::present(lab::study::summarise({plan.begin(), plan.end()}))
                 .as(lab::tables::table_formats().at(command.format)));
   if (command.format == "text") {
-    fmt::print("* best mean of the last epoch; also in {}/summary.md, .csv, .json\n", options.output_dir.string());
+    lab::print("* best mean of the last epoch; also in {}/summary.md, .csv, .json\n", options.output_dir.string());
   }
-  if (result == lab::kInterrupted) fmt::print(stderr, "sgdph: stopped; the same command continues where it was\n");
+  if (result == lab::kInterrupted) lab::print(stderr, "sgdph: stopped; the same command continues where it was\n");
   return result;
 }
 
@@ -80,6 +83,7 @@ Action setup_compare(CLI::App& app) {
       ->default_str("text")
       ->type_name("{text,markdown,csv,json}")
       ->group(group);
+  add_jobs_option(app, command->jobs, group);
   command->settings.add_to(app);
   return [command] { return run(*command); };
 }

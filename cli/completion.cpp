@@ -1,5 +1,6 @@
 #include "command.h"
 
+#include "base/terminal.h"
 #include "option_values.h"
 
 #include <fmt/format.h>
@@ -37,7 +38,7 @@ std::vector<std::string> words_of(const CLI::App& app) {
 }
 
 void print_bash(const CLI::App& app) {
-  fmt::print(
+  lab::print(
       "# bash completion of sgdph; load it with: source <(sgdph completion bash)\n"
       "_sgdph() {{\n"
       "  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} path='' word words=''\n"
@@ -45,27 +46,27 @@ void print_bash(const CLI::App& app) {
       "    case \"$path $word\" in\n");
   each_command(app, "", [&](const std::string& path, const CLI::App& command) {
     for (const auto& name : command_names(command)) {
-      fmt::print("      '{} {}') path='{}' ;;\n", path, name, joined(path, name));
+      lab::print("      '{} {}') path='{}' ;;\n", path, name, joined(path, name));
     }
   });
-  fmt::print("    esac\n  done\n  case \"$path $previous\" in\n");
+  lab::print("    esac\n  done\n  case \"$path $previous\" in\n");
   each_command(app, "", [&](const std::string& path, const CLI::App& command) {
     for (const auto& option : options_of(command)) {
       if (option.value.empty() || option.names.empty()) continue;
       std::vector<std::string> patterns;
       for (const auto& name : option.names) patterns.push_back(fmt::format("'{} {}'", path, name));
-      fmt::print(
+      lab::print(
           "    {}) {} ;;\n", fmt::join(patterns, "|"),
           option.takes_path
               ? "COMPREPLY=($(compgen -f -- \"$current\")); return"
               : fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$current\")); return", fmt::join(option.words, " ")));
     }
   });
-  fmt::print("  esac\n  case \"$path\" in\n");
+  lab::print("  esac\n  case \"$path\" in\n");
   each_command(app, "", [&](const std::string& path, const CLI::App& command) {
-    fmt::print("    '{}') words='{}' ;;\n", path, fmt::join(words_of(command), " "));
+    lab::print("    '{}') words='{}' ;;\n", path, fmt::join(words_of(command), " "));
   });
-  fmt::print(
+  lab::print(
       "  esac\n"
       "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
       "  [ ${{#COMPREPLY[@]}} -gt 0 ] || COMPREPLY=($(compgen -f -- \"$current\"))\n"
@@ -74,14 +75,14 @@ void print_bash(const CLI::App& app) {
 }
 
 void print_zsh(const CLI::App& app) {
-  fmt::print(
+  lab::print(
       "#compdef sgdph\n# zsh completion of sgdph; load it with: source <(sgdph completion zsh)\n"
       "autoload -U +X bashcompinit && bashcompinit\n");
   print_bash(app);
 }
 
 void print_fish(const CLI::App& app) {
-  fmt::print("# fish completion of sgdph; load it with: sgdph completion fish | source\n");
+  lab::print("# fish completion of sgdph; load it with: sgdph completion fish | source\n");
   each_command(app, "", [&](const std::string& path, const CLI::App& command) {
     std::string condition = path.empty() ? "__fish_use_subcommand" : "";
     std::istringstream words(path);
@@ -89,7 +90,7 @@ void print_fish(const CLI::App& app) {
       condition += (condition.empty() ? "" : "; and ") + std::string("__fish_seen_subcommand_from ") + word;
     }
     for (const auto* sub : commands_of(command)) {
-      fmt::print("complete -c sgdph -f -n '{}' -a {} -d \"{}\"\n", condition, sub->get_name(), sub->get_description());
+      lab::print("complete -c sgdph -f -n '{}' -a {} -d \"{}\"\n", condition, sub->get_name(), sub->get_description());
     }
     for (const auto& option : options_of(command)) {
       if (option.names.empty()) continue;
@@ -100,7 +101,7 @@ void print_fish(const CLI::App& app) {
       const auto value = option.value.empty() ? ""
                          : option.takes_path  ? " -r -F"
                                               : fmt::format(" -x -a '{}'", fmt::join(option.words, " "));
-      fmt::print("complete -c sgdph -n '{}'{}{} -d \"{}\"\n", condition, names, value, option.help);
+      lab::print("complete -c sgdph -n '{}'{}{} -d \"{}\"\n", condition, names, value, option.help);
     }
   });
 }

@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/machine.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cost/cost.h"
 #include "cost/report.h"
@@ -76,9 +77,9 @@ int run(const CostCommand& command) {
   const auto [report, stopped] = lab::cost::measure_cost(options);
   if (!report.rows.empty()) {
     if (!command.output_dir.empty()) lab::cost::write_cost_report(report, command.output_dir, command.positions);
-    fmt::print("{}", lab::cost::present(report, command.positions).as(lab::tables::table_formats().at(command.format)));
+    lab::print("{}", lab::cost::present(report, command.positions).as(lab::tables::table_formats().at(command.format)));
   }
-  if (stopped) fmt::print(stderr, "sgdph: stopped; the figures are those measured until then\n");
+  if (stopped) lab::print(stderr, "sgdph: stopped; the figures are those measured until then\n");
   return stopped ? lab::kInterrupted : 0;
 }
 

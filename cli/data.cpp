@@ -12,6 +12,7 @@
 #include "base/interrupt.h"
 #include "base/names.h"
 #include "base/progress.h"
+#include "base/terminal.h"
 #include "command.h"
 #include "data/datasets.h"
 #include "fetch/fetch.h"
@@ -45,7 +46,7 @@ int list() {
     const bool present = std::filesystem::is_directory(lab::data::data_folder(entry, ""), error);
     table.rows.push_back({entry.name, present ? "yes" : "no", entry.default_path, lab::data::description(entry)});
   }
-  fmt::print("{}", lab::tables::text_list(table));
+  lab::print("{}", lab::tables::text_list(table));
   return 0;
 }
 
@@ -87,7 +88,7 @@ int interruptible(Function function) {
   try {
     return function();
   } catch (const lab::fetch::Interrupted& e) {
-    fmt::print(stderr, "sgdph: {}\n", e.what());
+    lab::print(stderr, "sgdph: {}\n", e.what());
     return lab::kInterrupted;
   }
 }

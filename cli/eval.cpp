@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/terminal.h"
 #include "data/datasets.h"
 #include "evaluate_path.h"
 #include "models/state_dict.h"
@@ -57,12 +58,12 @@ int evaluate_path(const std::string& path, const SettingsOptions& given, const E
                                 {"top5", result.top5},
                                 {"loss", result.loss},
                                 {"damaged_images", loader.damaged()}};
-    fmt::print("{}\n", record.dump());
+    lab::print("{}\n", record.dump());
   } else {
-    fmt::print(
+    lab::print(
         "{} on {} ({} images): top-1 {:.2f} %  top-5 {:.2f} %  loss {:.4f}\n", saved.source, settings.dataset,
         result.images, result.top1, result.top5, result.loss);
-    if (loader.damaged() > 0) fmt::print("{} damaged images were left out\n", loader.damaged());
+    if (loader.damaged() > 0) lab::print("{} damaged images were left out\n", loader.damaged());
   }
   return 0;
 }

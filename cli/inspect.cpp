@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/terminal.h"
 #include "inspect/inspect.h"
 #include "saved_model.h"
 
@@ -39,9 +40,9 @@ int run(const InspectCommand& command) {
   const auto result = inspection.run();
   if (!result.report.rows.empty()) {
     if (!command.output_dir.empty()) lab::inspect::write_inspect_report(result, command.output_dir);
-    fmt::print("{}", lab::inspect::present(result.report).as(lab::tables::table_formats().at(command.format)));
+    lab::print("{}", lab::inspect::present(result.report).as(lab::tables::table_formats().at(command.format)));
   }
-  if (result.interrupted) fmt::print(stderr, "sgdph: stopped; the figures are those measured until then\n");
+  if (result.interrupted) lab::print(stderr, "sgdph: stopped; the figures are those measured until then\n");
   return result.interrupted ? lab::kInterrupted : 0;
 }
 

@@ -1,3 +1,4 @@
+#include "base/terminal.h"
 #include "command.h"
 #include "name_tables.h"
 #include "tables/table.h"
@@ -20,7 +21,7 @@ Action setup_list(CLI::App& app) {
   return [chosen] {
     lab::tables::Table table;
     for (const auto& [name, text] : (*chosen)->rows()) table.rows.push_back({name, text});
-    fmt::print("{}", lab::tables::text_list(table));
+    lab::print("{}", lab::tables::text_list(table));
     return 0;
   };
 }

@@ -1,4 +1,5 @@
 #include "base/progress.h"
+#include "base/terminal.h"
 #include "run.h"
 #include "train/compat.h"
 
@@ -18,6 +19,7 @@ class LogWarnings : public sgdph::lab::train::WarningHandler {
 }  // namespace
 
 int main(int argc, char** argv) {
+  sgdph::lab::outlive_listeners();
   spdlog::set_default_logger(spdlog::stderr_color_mt("sgdph"));
   spdlog::set_pattern(sgdph::lab::over_progress() + "sgdph: %^%l%$: %v");
   LogWarnings warnings;

@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/text.h"
 
+#include <CLI/CLI.hpp>
+
 namespace sgdph::cli {
 
 std::vector<int64_t> seeds_from_text(const std::string& text) {
@@ -19,6 +21,14 @@ std::vector<int64_t> seeds_from_text(const std::string& text) {
   seeds.clear();
   for (int64_t seed = 1; seed <= count; ++seed) seeds.push_back(seed);
   return seeds;
+}
+
+void add_jobs_option(CLI::App& app, int64_t& jobs, const std::string& group) {
+  app.add_option("--jobs", jobs, "runs side by side, each with its share of the threads; their times are marked")
+      ->check(CLI::Range(int64_t{1}, int64_t{256}).description(""))
+      ->default_str("1")
+      ->type_name("N")
+      ->group(group);
 }
 
 }  // namespace sgdph::cli

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "base/files.h"
+#include "base/terminal.h"
 #include "report/report.h"
 
 #include <CLI/CLI.hpp>
@@ -23,14 +24,14 @@ struct ReportCommand {
 };
 
 void print_notices(const lab::report::Collection& found) {
-  for (const auto& notice : found.notices) fmt::print(stderr, "sgdph: {}\n", notice);
+  for (const auto& notice : found.notices) lab::print(stderr, "sgdph: {}\n", notice);
 }
 
 int run_pack(const ReportCommand& command) {
   const auto found = lab::report::collect({command.places.begin(), command.places.end()});
   lab::write_file_atomically(command.pack, {lab::report::pack(found)});
   print_notices(found);
-  fmt::print("{}\n", command.pack);
+  lab::print("{}\n", command.pack);
   return 0;
 }
 
@@ -46,7 +47,7 @@ int run(const ReportCommand& command) {
   const auto content = lab::report::read_report(options);
   const auto file = lab::report::write_report(content, options);
   print_notices(content.found);
-  fmt::print("{}\n", file.string());
+  lab::print("{}\n", file.string());
   return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/names.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "data/datasets.h"
 #include "option_lists.h"
@@ -29,6 +30,7 @@ struct ReproduceCommand {
   std::string records;
   std::string format = "text";
   bool dry_run = false;
+  int64_t jobs = 1;
 };
 
 /// "model=resnet18,vgg11": axis and values.
@@ -86,6 +88,7 @@ lab::reproduce::ReproduceOptions options_of_command(const ReproduceCommand& comm
   for (const auto& text : command.data_paths) add_data_path(options, text);
   options.output_dir =
       command.output_dir.empty() ? fmt::format("runs/reproduce-{}", command.scale) : command.output_dir;
+  options.jobs = command.jobs;
   return options;
 }
 
@@ -96,7 +99,7 @@ int run_from_records(const ReproduceCommand& command, const lab::reproduce::Repr
     lab::make_writable_folder(options.output_dir);
     lab::reproduce::write_result(result, options);
   }
-  fmt::print("{}", lab::reproduce::present(result).as(lab::tables::table_formats().at(command.format)));
+  lab::print("{}", lab::reproduce::present(result).as(lab::tables::table_formats().at(command.format)));
   return 0;
 }
 
@@ -105,16 +108,16 @@ int run(const ReproduceCommand& command) {
   if (!command.records.empty()) return run_from_records(command, options);
   const auto plan = lab::reproduce::plan_experiment(options, command.dry_run);
   if (lab::interrupted()) return lab::kInterrupted;  // while steps were timed; nothing is written yet
-  fmt::print(command.dry_run ? stdout : stderr, "{}", lab::reproduce::plan_text(options, plan));
+  lab::print(command.dry_run ? stdout : stderr, "{}", lab::reproduce::plan_text(options, plan));
   if (command.dry_run) return 0;
   const auto code = lab::reproduce::run_experiment(options, plan);
-  fmt::print(
+  lab::print(
       "{}",
       lab::reproduce::present(lab::reproduce::result_of(options)).as(lab::tables::table_formats().at(command.format)));
   if (command.format == "text") {
-    fmt::print("* best here; also in {}/{}.md, .csv, .json\n", options.output_dir.string(), options.experiment.name);
+    lab::print("* best here; also in {}/{}.md, .csv, .json\n", options.output_dir.string(), options.experiment.name);
   }
-  if (code == lab::kInterrupted) fmt::print(stderr, "sgdph: stopped; the same command continues where it was\n");
+  if (code == lab::kInterrupted) lab::print(stderr, "sgdph: stopped; the same command continues where it was\n");
   return code;
 }
 
@@ -156,6 +159,7 @@ Action setup_reproduce(CLI::App& app) {
   app.add_option("--output-dir", c.output_dir, "folder of runs and tables; by default runs/reproduce-SCALE")
       ->type_name("DIR")
       ->group(group);
+  add_jobs_option(app, c.jobs, group);
   app.add_option("--format", c.format, "how to print the result; all four are written to the folder")
       ->check(CLI::IsMember(lab::tables::table_formats()).description(""))
       ->default_str("text")

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/names.h"
+#include "base/terminal.h"
 #include "command.h"
 #include "option_values.h"
 #include "settings/renamed.h"
@@ -73,7 +74,7 @@ int parse_and_act(int argc, char** argv) {
   auto line = make_command_line();
   auto& app = *line.app;
   if (argc < 2) {
-    fmt::print("{}", app.help());
+    lab::print("{}", app.help());
     return 2;
   }
   try {
@@ -90,19 +91,21 @@ int parse_and_act(int argc, char** argv) {
 
 int run(int argc, char** argv) {
   try {
-    return parse_and_act(argc, argv);
+    const int code = parse_and_act(argc, argv);
+    lab::check_output_arrived();
+    return code;
   } catch (const lab::WriteError& error) {
-    fmt::print(stderr, "sgdph: {}\n", error.what());
+    lab::print(stderr, "sgdph: {}\n", error.what());
     return 1;
   } catch (const lab::UserError& error) {
-    fmt::print(stderr, "sgdph: {}\n", error.what());
+    lab::print(stderr, "sgdph: {}\n", error.what());
     return 2;
   } catch (const c10::Error& error) {
     // Not the user's mistake, or one that should have been caught before.
-    fmt::print(stderr, "sgdph: internal error: {}\n", error.what_without_backtrace());
+    lab::print(stderr, "sgdph: internal error: {}\n", error.what_without_backtrace());
     return 1;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "sgdph: internal error: {}\n", error.what());
+    lab::print(stderr, "sgdph: internal error: {}\n", error.what());
     return 1;
   }
 }

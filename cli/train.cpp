@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "evaluate_path.h"
 #include "settings_options.h"
@@ -87,9 +88,9 @@ int conclude(
           (folder / "model.pt").string()));
       return 0;
     case lab::train::RunEnd::Interrupted:
-      fmt::print(stderr, "sgdph: {}; continue with: sgdph train --resume {}\n", trainer.message(), folder.string());
+      lab::print(stderr, "sgdph: {}; continue with: sgdph train --resume {}\n", trainer.message(), folder.string());
       return lab::kInterrupted;
-    case lab::train::RunEnd::Diverged: fmt::print(stderr, "sgdph: {}\n", trainer.message()); return 1;
+    case lab::train::RunEnd::Diverged: lab::print(stderr, "sgdph: {}\n", trainer.message()); return 1;
   }
   return 1;
 }

@@ -1,5 +1,6 @@
 #include "base/interrupt.h"
 
+#include <array>
 #include <csignal>
 
 namespace sgdph::lab {
@@ -8,7 +9,9 @@ namespace {
 std::atomic<bool> raised{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set by a signal handler");
 
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr std::array<int, 3> kSignals{SIGINT, SIGTERM, SIGHUP};
+/// What was done at each signal before the guard.
+std::array<struct sigaction, kSignals.size()> before{};
 
 void raise_flag(int signal) {
   raised = true;
@@ -19,11 +22,15 @@ void raise_flag(int signal) {
 
 InterruptGuard::InterruptGuard() {
   raised = false;
-  for (const int signal : kSignals) std::signal(signal, raise_flag);
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    ::sigaction(kSignals[i], nullptr, &before[i]);
+    // Whoever started the program to go on without its terminal (nohup) or beside a shell's own work has it ignored.
+    if (before[i].sa_handler != SIG_IGN) std::signal(kSignals[i], raise_flag);
+  }
 }
 
 InterruptGuard::~InterruptGuard() {
-  for (const int signal : kSignals) std::signal(signal, SIG_DFL);
+  for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before[i], nullptr);
 }
 
 bool interrupted() {

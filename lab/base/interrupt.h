@@ -5,7 +5,7 @@
 namespace sgdph::lab {
 
 /// While one is alive, the first Ctrl-C (or SIGTERM, or a lost terminal) only raises a flag, so that work can be
-/// brought to a good end; the second one ends the program as usual.
+/// brought to a good end; the second one ends the program as usual. A signal that was ignored stays so: nohup.
 class InterruptGuard {
  public:
   InterruptGuard();

@@ -13,24 +13,38 @@
 
 namespace sgdph::lab {
 
+namespace {
+
+FileLock take_or_fail(const std::filesystem::path& path, const std::string& activity, FileLock::After after) {
+  auto lock = FileLock::take(path, after);
+  if (!lock) fail("another process is {} ({} is locked); wait for it or stop it first", activity, path.string());
+  return std::move(*lock);
+}
+
+}  // namespace
+
+FileLock::FileLock(std::filesystem::path path, After after, int file)
+    : path_(std::move(path)), after_(after), file_(file) {}
+
 FileLock::FileLock(std::filesystem::path path, const std::string& activity, After after)
-    : path_(std::move(path)), after_(after) {
+    : FileLock(take_or_fail(path, activity, after)) {}
+
+std::optional<FileLock> FileLock::take(const std::filesystem::path& path, After after) {
   for (;;) {
-    file_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (file_ < 0) fail("cannot write {}: {}", path_.string(), std::strerror(errno));
-    if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
-      const int error = errno;
-      ::close(std::exchange(file_, -1));
-      if (error == EWOULDBLOCK) {
-        fail("another process is {} ({} is locked); wait for it or stop it first", activity, path_.string());
-      }
-      fail("cannot lock {}: {}", path_.string(), std::strerror(error));
+    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (file < 0) fail("cannot write {}: {}", path.string(), std::strerror(errno));
+    FileLock lock(path, After::Keep, file);
+    if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK) return std::nullopt;
+      fail("cannot lock {}: {}", path.string(), std::strerror(errno));
     }
     // Its holder may remove the file when done: what was locked here may no longer be the one others see.
     struct stat held {};
     struct stat seen {};
-    if (::fstat(file_, &held) == 0 && ::stat(path_.c_str(), &seen) == 0 && held.st_ino == seen.st_ino) return;
-    ::close(std::exchange(file_, -1));
+    if (::fstat(file, &held) == 0 && ::stat(path.c_str(), &seen) == 0 && held.st_ino == seen.st_ino) {
+      lock.after_ = after;
+      return lock;
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace sgdph::lab {
@@ -13,6 +14,8 @@ class FileLock {
 
   /// `activity`: what its holder is doing, for the others' message: "fetching cifar10".
   FileLock(std::filesystem::path path, const std::string& activity, After after = After::Remove);
+  /// The same for one who can do without: nothing if another process holds it.
+  static std::optional<FileLock> take(const std::filesystem::path& path, After after = After::Remove);
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&&) = delete;
   ~FileLock();
@@ -21,6 +24,8 @@ class FileLock {
   static bool is_held(const std::filesystem::path& path);
 
  private:
+  FileLock(std::filesystem::path path, After after, int file);
+
   std::filesystem::path path_;
   After after_;
   int file_ = -1;

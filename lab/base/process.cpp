@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/terminal.h"
 
 #include <nlohmann/json.hpp>
 
@@ -81,7 +82,7 @@ ProcessEnd run_process(const std::vector<std::string>& words, const TakeRecord& 
   while (watched[0].fd >= 0 || watched[1].fd >= 0) {
     if (::poll(watched.data(), watched.size(), 200) < 0 && errno != EINTR) break;
     if (interrupted() && !handed_on) {
-      ::kill(child, SIGINT);
+      ::kill(child, SIGTERM);  // a shell may have told its background jobs to ignore Ctrl-C
       handed_on = true;
     }
     if (watched[0].revents != 0 && !read_some(watched[0].fd, text)) watched[0].fd = -1;
@@ -107,7 +108,7 @@ std::string ProcessEnd::reason() const {
 }
 
 void send_record(const nlohmann::json& record) {
-  fmt::print("{}\n", record.dump());
+  print("{}\n", record.dump());
   std::fflush(stdout);
 }
 

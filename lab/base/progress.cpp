@@ -109,7 +109,7 @@ void Progress::draw(const std::string& line) {
   clear();
   drawn_ = line;
   const auto text = fit_to_terminal(rows_ + line);
-  fmt::print(stderr, "{}", text);
+  print(stderr, "{}", text);
   std::fflush(stderr);
   lines_drawn_ = static_cast<size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
 }
@@ -117,7 +117,7 @@ void Progress::draw(const std::string& line) {
 void Progress::clear() {
   if (lines_drawn_ == 0) return;
   // To the first line of what was drawn, and clear from there.
-  fmt::print(stderr, "\r{}", lines_drawn_ > 1 ? fmt::format("\x1b[{}A\x1b[J", lines_drawn_ - 1) : "\x1b[K");
+  print(stderr, "\r{}", lines_drawn_ > 1 ? fmt::format("\x1b[{}A\x1b[J", lines_drawn_ - 1) : "\x1b[K");
   std::fflush(stderr);
   lines_drawn_ = 0;
 }
@@ -125,13 +125,13 @@ void Progress::clear() {
 void Progress::line(const std::string& text) {
   clear();
   if (style_ == ProgressStyle::Machine || style_ == ProgressStyle::Quiet) return;
-  fmt::print("{}\n", text);
+  print("{}\n", text);
   std::fflush(stdout);
 }
 
 void Progress::note(const std::string& text) {
   clear();
-  fmt::print(stderr, "{}\n", text);
+  print(stderr, "{}\n", text);
   std::fflush(stderr);
 }
 

@@ -3,6 +3,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "base/error.h"
 
 namespace sgdph::lab {
 
@@ -26,6 +31,35 @@ std::string fit_to_terminal(const std::string& text) {
     from = end + 1;
   }
   return fitted;
+}
+
+namespace {
+
+/// Why standard output lost something; 0: nothing is lost, or nobody listens.
+int output_error = 0;
+
+bool listener_left(int error) {
+  return error == EPIPE || error == EIO;
+}
+
+}  // namespace
+
+void say(std::FILE* to, const std::string& text) {
+  errno = 0;
+  const bool taken =
+      std::fwrite(text.data(), 1, text.size(), to) == text.size() && (to == stdout || std::fflush(to) == 0);
+  if (!taken && to == stdout && !listener_left(errno)) output_error = errno;
+}
+
+void outlive_listeners() {
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+void check_output_arrived() {
+  errno = 0;
+  if (std::fflush(stdout) != 0 && !listener_left(errno)) output_error = errno;
+  if (output_error != 0)
+    throw WriteError(fmt::format("cannot write to standard output: {}", std::strerror(output_error)));
 }
 
 }  // namespace sgdph::lab

@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "base/names.h"
 #include "base/progress.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "cost/cost_row.h"
 #include "cost/picture.h"
@@ -181,7 +182,7 @@ CostResult measure_cost(const CostOptions& options) {
     plan.push_back(tasks_of(options, workload, measured, step));
     for (const auto& task : plan.back()) total += task.seconds;
   }
-  if (workloads.size() > 1) fmt::print(stderr, "{} workloads, about {}\n", workloads.size(), duration_text(total));
+  if (workloads.size() > 1) print(stderr, "{} workloads, about {}\n", workloads.size(), duration_text(total));
   Progress progress(ProgressStyle::Auto, total, total);
   for (size_t i = 0; i < workloads.size() && !interrupted(); ++i) {
     Findings findings;

@@ -6,6 +6,7 @@
 #include "base/interrupt.h"
 #include "base/names.h"
 #include "base/progress.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "inspect/verdict.h"
 #include "tables/statistics.h"
@@ -104,7 +105,7 @@ InspectResult Inspection::run() {
   const auto product = estimated_product(subject_, blocks_.front());
   const auto seconds =
       product * (static_cast<double>(products) + kPassesPerBlock * static_cast<double>(blocks_.size()));
-  fmt::print(
+  print(
       stderr, "{} blocks, {} Hessian-vector products, about {} ({:.3g} s for one of the first block){}\n",
       blocks_.size(), products, duration_text(seconds), product,
       seconds > kLongWait ? "; --blocks and --max-channels limit it" : "");

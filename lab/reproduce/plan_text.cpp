@@ -64,6 +64,7 @@ std::string plan_text(const ReproduceOptions& options, const ReproducePlan& plan
       "{} scale: {} x {}; {}, {} done, {} to do", to_string(selection.scale), count_text(plan.cells.size(), "cell"),
       count_text(seeds_of(experiment, selection).size(), "seed"), count_text(plan.runs.size(), "run"), done,
       plan.runs.size() - static_cast<size_t>(done));
+  total /= static_cast<double>(options.jobs);
   if (total > 0) text += fmt::format(", about {} on this machine", duration_text(total));
   text += "\n";
   if (!plan.time_unknown.empty()) text += fmt::format("time unknown: {}\n", plan.time_unknown);

@@ -6,6 +6,8 @@
 #include "base/text.h"
 #include "records/run_log.h"
 #include "reproduce/cost_experiment.h"
+#include "study/run_study.h"
+#include "train/resolve.h"
 
 #include <fmt/format.h>
 
@@ -148,7 +150,14 @@ int run_experiment(const ReproduceOptions& options, const ReproducePlan& plan) {
     code = measure(options);
   } else {
     try {
-      code = study::run_study(plan.runs, options.output_dir, [&] { return progress_text(plan.runs); });
+      auto runs = plan.runs;
+      for (auto& run : runs) {
+        if (options.jobs == 1) break;
+        if (options.selection.options.count("threads") == 0) run.settings.threads = 0;
+        study::share_machine(run.settings, options.jobs);
+        run.settings = train::resolve(std::move(run.settings));
+      }
+      code = study::run_study(runs, {options.output_dir, options.jobs}, [&] { return progress_text(runs); });
     } catch (const UserError&) {
       write_result(whole_result(options), options);
       throw;

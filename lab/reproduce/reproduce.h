@@ -12,6 +12,7 @@ struct ReproduceOptions {
   Experiment experiment;
   Selection selection;
   std::filesystem::path output_dir;
+  int64_t jobs = 1;  ///< runs side by side, each with its share of threads
 };
 
 /// What is to be done, checked before anything is written.

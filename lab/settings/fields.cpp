@@ -227,6 +227,13 @@ std::vector<Field> fields_after_options(Settings& s) {
           .in(between(0, 4096))
           .of_the_machine()
           .with(&Field::cost, &Field::evaluates, &Field::inspects),
+      Entry(
+          Part::Training, "side_by_side", &s.side_by_side,
+          "runs that share the machine with this one, itself counted: marks its times")
+          .in(between(1, 4096))
+          .of_the_machine()
+          .with(&Field::cost)
+          .without(&Field::reproduces),
       Entry(Part::Training, "checkpoint_every", &s.checkpoint_every, "steps between checkpoints; 0: one per epoch")
           .in(at_least(0))
           .of_the_machine(),

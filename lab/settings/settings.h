@@ -50,6 +50,7 @@ struct Settings {
   int64_t seed = 1;
   std::string device = "cpu";
   int64_t threads = 0;
+  int64_t side_by_side = 1;
   int64_t checkpoint_every = 0;
   int64_t keep_checkpoints = 2;
   bool tensorboard = false;

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "optimizers/options.h"
-#include "study/run_plan.h"
+#include "study/run_study.h"
 #include "train/resolve.h"
 
 #include <fmt/format.h>
@@ -41,7 +41,9 @@ std::vector<ComparedRun> plan_comparison(const CompareOptions& options) {
       run.optimizer = optimizer;
       run.seed = seed;
       run.folder = options.output_dir / fmt::format("{}-seed{}", optimizer, seed);
-      run.settings = train::resolve(settings::combine(sources));
+      auto settings = settings::combine(sources);
+      share_machine(settings, options.jobs);
+      run.settings = train::resolve(std::move(settings));
       check_folder(run, options.output_dir);
       plan.push_back(std::move(run));
     }
@@ -56,8 +58,9 @@ int run_comparison(const CompareOptions& options) {
   check_inputs(runs);
   make_writable_folder(options.output_dir);
   const std::vector<PlannedRun> planned{plan.begin(), plan.end()};
-  const auto result =
-      run_study(runs, options.output_dir, [&] { return present(summarise(planned)).as(tables::TableFormat::Text); });
+  const auto result = run_study(runs, {options.output_dir, options.jobs}, [&] {
+    return present(summarise(planned)).as(tables::TableFormat::Text);
+  });
   present(summarise(planned)).write(options.output_dir / "summary");
   return result;
 }

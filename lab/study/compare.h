@@ -14,6 +14,7 @@ struct CompareOptions {
   std::vector<std::string> optimizers;
   std::vector<int64_t> seeds;
   std::filesystem::path output_dir;
+  int64_t jobs = 1;  ///< runs side by side, each with its share of threads
 };
 
 /// A run of the comparison and its settings.
@@ -25,7 +26,7 @@ struct ComparedRun : PlannedRun {
 /// shows here, and runs of other settings in the folder are refused.
 std::vector<ComparedRun> plan_comparison(const CompareOptions& options);
 
-/// Runs what is not over yet, each in a process of its own so that peak memories do not mix; shows a live table.
+/// Runs what is not over yet, as run_study does; shows a live table.
 /// Returns the exit code: 0, 1 if a run failed other than by diverging, or that of an interruption. Writes summary.txt,
 /// .md, .csv and .json to the folder.
 int run_comparison(const CompareOptions& options);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,11 +33,5 @@ void check_inputs(const std::vector<StudyRun>& runs);
 /// About how many seconds each run will take, or what is left of it; none for what is over. Bad input is a UserError.
 /// Ends early, with zeros, when interrupted.
 std::vector<double> forecast_seconds(const std::vector<StudyRun>& runs);
-
-/// Runs what is not over yet, each in a process of its own so that peak memories do not mix, with a live view of
-/// `table`. `scratch` is a folder for a file or two in the meantime. A run that another process is working on is left
-/// to it. Returns the exit code: 0, 1 if a run failed other than by diverging or was left, or that of an interruption.
-int run_study(
-    const std::vector<StudyRun>& runs, const std::filesystem::path& scratch, const std::function<std::string()>& table);
 
 }  // namespace sgdph::lab::study

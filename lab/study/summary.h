@@ -22,7 +22,8 @@ struct SummaryRow {
   double memory = 0;                       ///< mean peak resident set, bytes
   std::optional<double> relative_seconds;  ///< to SGDM, if that finished
   std::optional<double> relative_memory;
-  bool best = false;  ///< highest mean of the last epoch; several may share it
+  int64_t side_by_side = 1;  ///< most runs that shared the machine with one of them, itself counted
+  bool best = false;         ///< highest mean of the last epoch; several may share it
 };
 
 struct PlannedRun {

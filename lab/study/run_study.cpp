@@ -1,0 +1,206 @@
+#include "study/run_study.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/interrupt.h"
+#include "base/lock.h"
+#include "base/machine.h"
+#include "base/process.h"
+#include "base/progress.h"
+#include "base/text.h"
+#include "records/run_record.h"
+#include "train/run_folder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace sgdph::lab::study {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// How often the runs of other processes are looked at.
+constexpr std::chrono::milliseconds kLook{300};
+
+std::vector<std::string> words_of(const StudyRun& run, const fs::path& config) {
+  std::vector<std::string> words{own_program(), "train", "--progress", "machine", "--config", config.string()};
+  if (train::RunFolder::holds_run(run.folder)) {
+    words.insert(words.end(), {"--resume", run.folder.string()});
+  } else {
+    words.insert(words.end(), {"--output-dir", run.folder.string()});
+  }
+  return words;
+}
+
+/// What a run that is over came to.
+std::string end_of(const StudyRun& run) {
+  const auto record = records::read_run_record(run.folder);
+  return fmt::format(
+      "{}, test accuracy {:.2f} %, {}", record ? record->status : "no record", record ? record->top1 : 0.,
+      duration_text(record ? record->train_seconds : 0));
+}
+
+/// The runs of a study as the jobs of this process see them. A run belongs to the process that holds its claim, a
+/// locked file in the study's folder; a claim ends with its holder, however that ends.
+class Study {
+ public:
+  Study(const std::vector<StudyRun>& runs, const StudyOptions& options, const std::function<std::string()>& table)
+      : runs_(runs), options_(options), table_(table), standings_(runs.size(), Standing::Open), waited_(runs.size()) {}
+
+  int run() {
+    const InterruptGuard guard;
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      if (!is_over(runs_[i])) continue;
+      standings_[i] = Standing::Over;
+      if (!progress_.is_live()) progress_.note(name(i) + ": done before");
+    }
+    to_do_ = count(Standing::Open);
+    progress_.above(table_());
+    std::vector<std::thread> others;
+    const auto jobs = std::min<int64_t>(options_.jobs, std::max<int64_t>(1, to_do_));
+    for (int64_t i = 1; i < jobs; ++i) others.emplace_back([this] { work(); });
+    work();
+    for (auto& other : others) other.join();
+    progress_.clear();
+    if (failure_) std::rethrow_exception(failure_);
+    if (interrupted()) return kInterrupted;
+    return count(Standing::Failed) > 0 ? 1 : 0;
+  }
+
+ private:
+  enum class Standing { Open, Here, Over, Failed };
+  struct Taken {
+    size_t run;
+    FileLock claim;
+  };
+  struct View {
+    double fraction = 0;
+    std::string words;
+  };
+
+  std::string name(size_t i) const { return fmt::format("[{}/{}] {}", i + 1, runs_.size(), runs_[i].name); }
+  int64_t count(Standing standing) const { return std::count(standings_.begin(), standings_.end(), standing); }
+
+  /// One job: run after run until nothing is left for it.
+  void work() {
+    std::unique_lock lock(mutex_);
+    try {
+      while (!interrupted() && !failure_) {
+        if (auto taken = take()) {
+          perform(taken->run, lock);
+        } else if (count(Standing::Open) == 0) {
+          return;
+        } else {
+          changed_.wait_for(lock, kLook);  // what is open is with other processes
+        }
+      }
+    } catch (...) {
+      if (!failure_) failure_ = std::current_exception();
+    }
+  }
+
+  /// The first run that nobody has.
+  std::optional<Taken> take() {
+    for (size_t i = 0; i < runs_.size(); ++i) {
+      if (standings_[i] != Standing::Open) continue;
+      auto claim = FileLock::take(options_.folder / fmt::format("{}.claim", runs_[i].folder.filename().string()));
+      // Looked at under the claim: the one who had it before may have finished the run.
+      if (claim && is_over(runs_[i])) {
+        over(i);
+        continue;
+      }
+      if (claim && !train::RunFolder::in_use(runs_[i].folder)) {
+        standings_[i] = Standing::Here;
+        return Taken{i, std::move(*claim)};
+      }
+      if (!waited_[i]) progress_.note(name(i) + ": another process is working on it");
+      waited_[i] = true;
+    }
+    return std::nullopt;
+  }
+
+  void over(size_t i) {
+    standings_[i] = Standing::Over;
+    ++done_;
+    progress_.above(table_());
+    if (!progress_.is_live()) progress_.note(fmt::format("{}: {}", name(i), end_of(runs_[i])));
+  }
+
+  void perform(size_t i, std::unique_lock<std::mutex>& lock) {
+    const auto& run = runs_[i];
+    const auto config = options_.folder / fmt::format("{}.toml", run.folder.filename().string());
+    if (!progress_.is_live()) progress_.note(name(i));
+    views_[i] = {};
+    show();
+    write_file_atomically(config, {settings::to_toml(run.settings)});
+    const auto words = words_of(run, config);
+    lock.unlock();
+    const auto end = run_process(words, [&](const auto& record) {
+      const std::lock_guard inner(mutex_);
+      if (record.contains("fraction")) views_[i] = {record["fraction"], record.value("words", "")};
+      show();
+    });
+    lock.lock();
+    fs::remove(config);
+    views_.erase(i);
+    changed_.notify_all();
+    // A run that diverged has its record. Bad input would be the same for every run; other failures may not be.
+    if (is_over(run)) return over(i);
+    standings_[i] = Standing::Open;
+    if (end.exit_code == kInterrupted || interrupted()) return;
+    // Somebody who trains in the folder by hand was faster.
+    if (train::RunFolder::in_use(run.folder)) return;
+    standings_[i] = Standing::Failed;
+    progress_.note(fmt::format("{}: failed: {}", name(i), end.reason()));
+    if (end.exit_code == 2) throw UserError(fmt::format("{}: {}", run.name, end.reason()));
+  }
+
+  void show() {
+    if (views_.empty()) return;
+    auto fraction = static_cast<double>(done_);
+    std::string words;
+    for (const auto& [i, view] : views_) {
+      fraction += std::max(0., view.fraction);
+      words += words.empty() ? "" : ", ";
+      words += views_.size() == 1 ? name(i) + "  " + view.words
+                                  : fmt::format("{} {:.0f} %", runs_[i].name, 100 * std::max(0., view.fraction));
+    }
+    progress_.at(fraction / static_cast<double>(to_do_), words);
+  }
+
+  const std::vector<StudyRun>& runs_;
+  const StudyOptions& options_;
+  const std::function<std::string()>& table_;
+  std::mutex mutex_;  ///< of all below
+  std::condition_variable changed_;
+  Progress progress_;
+  std::vector<Standing> standings_;
+  std::vector<bool> waited_;  ///< said to be with another process
+  std::map<size_t, View> views_;
+  int64_t to_do_ = 0;
+  int64_t done_ = 0;  ///< of those
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+void share_machine(settings::Settings& settings, int64_t jobs) {
+  if (jobs == 1) return;
+  if (settings.threads == 0) settings.threads = std::max<int64_t>(1, core_count() / jobs);
+  settings.side_by_side = std::max(settings.side_by_side, jobs);
+}
+
+int run_study(
+    const std::vector<StudyRun>& runs, const StudyOptions& options, const std::function<std::string()>& table) {
+  return Study(runs, options, table).run();
+}
+
+}  // namespace sgdph::lab::study
