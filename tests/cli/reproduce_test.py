@@ -3,6 +3,7 @@
 import csv
 import fcntl
 import json
+import subprocess
 import unittest
 
 import support
@@ -213,17 +214,23 @@ class Own(support.CommandTest):
         for folder in folders:
             self.assert_same_run(folder, self.folder / "calm" / folder.name)
 
-    def test_a_run_that_another_process_works_on_is_left_to_it(self):
+    def test_a_run_that_another_process_works_on_is_left_to_it_and_taken_when_it_is_free(self):
         self.succeed(*self.words("--only", "opt=sgdm", "--only", "width=0.25"))
         (log,) = self.logs()
         lines = log.read_bytes().splitlines(keepends=True)
         log.write_bytes(b"".join(lines[:-1]))  # not finished
         with open(log.parent / ".lock") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            done = self.run_sgdph(*self.words("--only", "width=0.25"))
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("another process is working on it", done.stderr)
-        self.assertEqual(len(self.logs()), 2)
+            child = subprocess.Popen(self.command(*self.words("--only", "width=0.25")), stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.PIPE, text=True, cwd=self.folder)
+            said = ""
+            while "another process is working on it" not in said:
+                line = child.stderr.readline()
+                self.assertNotEqual(line, "", said)
+                said += line
+        child.communicate(timeout=120)
+        self.assertEqual(child.returncode, 0, said)
+        self.assertEqual([support.records(log.parent)[-1]["type"] for log in self.logs()], 2 * ["end"])
 
     def test_event_files_come_with_every_run_on_request(self):
         self.succeed(*self.words("--only", "width=0.25", "--tensorboard"))
