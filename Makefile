@@ -58,10 +58,12 @@ fuzz:  ## feed RUNS random inputs (default 20000) to each reader of files, under
 bench:  ## speed of data pipelines and kernels, of a step against LibTorch and Python, and the cost of every optimizer
 	@scripts/install-deps.sh bench
 	@cmake --preset $(KIND)release -DSGDPH_BUILD_BENCHMARKS=ON -Wno-dev >/dev/null
-	@$(BUILD) $(KIND)release --target sgdph_loader_bench sgdph_train_step_bench sgdph_kernels_bench sgdph_cli
+	@$(BUILD) $(KIND)release --target sgdph_loader_bench sgdph_train_step_bench sgdph_kernels_bench \
+	  sgdph_optimizer_step_bench sgdph_cli
 	@build/$(KIND)release/bench/sgdph_loader_bench
 	@build/$(KIND)release/bench/sgdph_train_step_bench /usr/bin/python3 bench/train_step.py
 	@build/$(KIND)release/bench/sgdph_kernels_bench
+	@build/$(KIND)release/bench/sgdph_optimizer_step_bench
 	@build/$(KIND)release/cli/sgdph cost
 
 results:  ## the long form of docs/results.md, page and figures, to build/results from the records in experiments

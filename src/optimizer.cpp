@@ -4,6 +4,7 @@
 #include <sgdph/detail/finite.h>
 
 #include "detail/compat.h"
+#include "detail/optimizer_record.h"
 #include "detail/option_fields.h"
 
 #include <c10/core/InferenceMode.h>
@@ -86,22 +87,22 @@ std::string group_name(const std::string& optimizer, size_t group) {
 
 using SharedValues = decltype(detail::shared_values(std::declval<detail::Fields&>()));
 
-SharedValues shared_of(const OptimizerOptions& options) {
-  return detail::shared_values(fields(const_cast<OptimizerOptions&>(options)));
-}
-
 SharedValues shared_in_effect(const OptimizerOptions& options) {
   const auto copy = options.clone();
   dynamic_cast<detail::CheckedOptions&>(*copy).fill_unset();
-  return shared_of(*copy);
+  return detail::shared_values(fields(*copy));
 }
 
 /// Refuses a group whose optimizer-wide options are not those of the defaults.
 void check_shared(
     const std::string& name, const OptimizerOptions& defaults, const std::vector<const OptimizerOptions*>& groups) {
-  const auto wanted = shared_of(defaults);
+  std::vector<uint64_t> wanted;
+  std::vector<uint64_t> found;
+  detail::append_raw_values(checked(defaults), wanted, /*only_shared=*/true);
   for (size_t i = 0; i < groups.size(); ++i) {
-    if (shared_of(*groups[i]) == wanted) continue;
+    found.clear();
+    detail::append_raw_values(checked(*groups[i]), found, /*only_shared=*/true);
+    if (found == wanted) continue;
     // Saying what is the default anyway is no difference.
     const auto in_effect = shared_in_effect(defaults);
     const auto got = shared_in_effect(*groups[i]);
@@ -118,9 +119,12 @@ void check_shared(
 
 OptimizerBase::OptimizerBase(
     const char* name, std::vector<OptimizerParamGroup> groups, std::unique_ptr<OptimizerOptions> defaults)
-    : Optimizer(groups, std::move(defaults)), name_(name) {
+    : Optimizer(groups, std::move(defaults)), name_(name), record_(std::make_unique<detail::OptimizerRecord>()) {
   for (size_t i = 0; i < groups.size(); ++i) detail::keep_options(param_groups_[i], groups[i]);
 }
+
+OptimizerBase::OptimizerBase(OptimizerBase&&) noexcept = default;
+OptimizerBase::~OptimizerBase() = default;
 
 at::Tensor OptimizerBase::step(LossClosure closure) {
   TORCH_CHECK(
@@ -193,19 +197,18 @@ void OptimizerBase::add_param_group(const OptimizerParamGroup& group) {
 }
 
 void OptimizerBase::check() {
+  record_->drop_dead(state_);
+  if (record_->has_options(*defaults_, param_groups_) && record_->has_parameters(param_groups_)) return;
   check_groups(param_groups_);
+  record_->keep_options();
   notice_changes();
 }
 
 void OptimizerBase::notice_changes() {
-  std::vector<const at::TensorImpl*> parameters;
-  for (const auto& group : param_groups_) {
-    for (const auto& parameter : group.params()) parameters.push_back(parameter.unsafeGetTensorImpl());
-  }
-  if (parameters != known_parameters_) {
-    known_parameters_ = std::move(parameters);
-    groups_changed();
-  }
+  if (record_->has_parameters(param_groups_)) return;
+  record_->keep_parameters(param_groups_, state_);
+  groups_changed();
+  record_->drop_dead(state_);
 }
 
 void OptimizerBase::check_groups(const std::vector<OptimizerParamGroup>& groups) const {
@@ -230,12 +233,14 @@ void OptimizerBase::check_groups(const std::vector<OptimizerParamGroup>& groups)
 }
 
 const OptimizerParamState* OptimizerBase::find_state(const at::Tensor& parameter) const {
-  const auto found = state_.find(detail::state_key(state_, parameter));
+  const auto* key = record_->key_of(parameter);
+  const auto found = state_.find(key != nullptr ? *key : detail::state_key(state_, parameter));
   return found == state_.end() ? nullptr : found->second.get();
 }
 
 OptimizerParamState& OptimizerBase::find_or_make_state(const at::Tensor& parameter) {
-  auto& state = state_[detail::state_key(state_, parameter)];
+  const auto* key = record_->key_of(parameter);
+  auto& state = state_[key != nullptr ? *key : detail::state_key(state_, parameter)];
   if (!state) state = make_state();
   return *state;
 }

@@ -9,11 +9,18 @@
 
 namespace sgdph {
 
+namespace detail {
+class OptimizerRecord;
+}
+
 /// What all our optimizers share and LibTorch 1.13's do not have: every option of every group is validated, a parameter
 /// stands in one group only, and an archive restores *everything*, options included. Loading checks the whole archive
 /// before it changes anything.
 class OptimizerBase : public torch::optim::Optimizer {
  public:
+  OptimizerBase(OptimizerBase&& other) noexcept;
+  ~OptimizerBase() override;
+
   /// As LibTorch's: the closure clears the gradients, computes the loss, runs backward and returns the loss. A gradient
   /// that is not finite leaves parameters and state as they were, and `last_step()` says so; one that does not fit its
   /// parameter is an error before anything has changed.
@@ -55,7 +62,8 @@ class OptimizerBase : public torch::optim::Optimizer {
   virtual void groups_changed() {}
 
   /// Validates all options and the set of parameters. Derived constructors call it; so does every step, because options
-  /// are open to change through `param_groups()` and `torch::optim::Optimizer::add_param_group` is not virtual.
+  /// are open to change through `param_groups()` and `torch::optim::Optimizer::add_param_group` is not virtual. What
+  /// has not changed since the last time is not looked at again.
   void check();
 
   const std::string& name() const noexcept { return name_; }
@@ -99,7 +107,7 @@ class OptimizerBase : public torch::optim::Optimizer {
   std::vector<at::Tensor> checked_gradients() const;
 
   std::string name_;
-  std::vector<const at::TensorImpl*> known_parameters_;  ///< at the last check, to notice additions
+  std::unique_ptr<detail::OptimizerRecord> record_;  ///< what it was at the last check
 };
 
 /// An optimizer with options and parameter states of these types: brings the constructors and makes the states. `Self`

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 
 namespace sgdph::detail {
 namespace {
@@ -132,6 +133,42 @@ struct SharedReader final : public ValueReader {
   }
 };
 
+/// The bits of values, one after the other.
+class RawReader final : public OptionVisitor {
+ public:
+  RawReader(std::vector<uint64_t>& values, bool only_shared) : values_(values), only_shared_(only_shared) {}
+
+ private:
+  using OptionVisitor::field;
+  void field(const char*, bool& value, const FieldNote& note) override { append(static_cast<uint64_t>(value), note); }
+  void field(const char*, int64_t& value, const FieldNote& note) override {
+    append(static_cast<uint64_t>(value), note);
+  }
+  void field(const char*, double& value, const FieldNote& note) override { append(bits_of(value), note); }
+  void field(const char*, std::string& value, const FieldNote& note) override {
+    append(value.size(), note);
+    for (const char letter : value) append(static_cast<unsigned char>(letter), note);
+  }
+  void field(const char*, std::vector<double>& value, const FieldNote& note) override {
+    append(value.size(), note);
+    for (const double number : value) append(bits_of(number), note);
+  }
+
+  static uint64_t bits_of(double value) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof(bits));
+    return bits;
+  }
+  void append(uint64_t bits, const FieldNote& note) {
+    if (only_shared_ && !note.shared) return;
+    if (note.optional) values_.push_back(note.present ? 1 : 0);
+    values_.push_back(bits);
+  }
+
+  std::vector<uint64_t>& values_;
+  bool only_shared_;
+};
+
 class Assigner final : public OptionVisitor {
  public:
   Assigner(const OptionValues& values, const std::string& where) : values_(values), where_(where) {}
@@ -215,6 +252,12 @@ void assign_values(Fields& options, const OptionValues& values, const std::strin
   Assigner assigner(values, where);
   options.visit(assigner);
   assigner.check_all_used();
+}
+
+void append_raw_values(const Fields& options, std::vector<uint64_t>& values, bool only_shared) {
+  RawReader reader(values, only_shared);
+  // A visitor may change fields; this one does not.
+  const_cast<Fields&>(options).visit(reader);
 }
 
 std::vector<std::pair<const char*, std::optional<OptionValue>>> shared_values(Fields& options) {

@@ -1,29 +1,14 @@
 #include "kernels/batch_norm.h"
 
 #include "kernels/batch_norm_kernels.h"
+#include "kernels/simd.h"
 
 #include <ATen/Dispatch.h>
 #include <ATen/Functions.h>
-#include <c10/util/Exception.h>
 #include <torch/types.h>
-
-#include <atomic>
 
 namespace sgdph::kernels {
 namespace {
-
-bool has_avx2() {
-#if defined(__x86_64__) || defined(__i386__)
-  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-#else
-  return false;
-#endif
-}
-
-std::atomic<Simd>& chosen_simd() {
-  static std::atomic<Simd> chosen{has_avx2() ? Simd::Avx2 : Simd::Portable};
-  return chosen;
-}
 
 const BatchNormKernels& chosen_kernels() {
   return simd() == Simd::Avx2 ? avx2_batch_norm_kernels() : portable_batch_norm_kernels();
@@ -99,15 +84,6 @@ void update_running(const at::Tensor& running, const at::Tensor& value, double m
 }
 
 }  // namespace
-
-Simd simd() {
-  return chosen_simd();
-}
-
-void use_simd(Simd simd) {
-  TORCH_CHECK(simd != Simd::Avx2 || has_avx2(), "sgdph: this processor has no AVX2");
-  chosen_simd() = simd;
-}
 
 bool batch_norm_takes(const at::Tensor& x) {
   return x.defined() && x.device().is_cpu() && x.layout() == at::kStrided && x.dim() >= 2 && x.numel() > 0 &&

@@ -9,12 +9,6 @@
 
 namespace sgdph::kernels {
 
-enum class Simd { Portable, Avx2 };
-/// The best this processor has, unless `use_simd` said otherwise.
-Simd simd();
-/// For tests and benchmarks. Throws if the processor cannot.
-void use_simd(Simd simd);
-
 /// Whether the kernels take this tensor: float or double values on a CPU, not empty, channels in dimension 1.
 bool batch_norm_takes(const at::Tensor& x);
 

@@ -14,7 +14,8 @@ struct MomentumStep {
   double rate = 0;
 };
 
-/// Whether the kernel takes these tensors: float or double values on a CPU, laid out alike without gaps.
+/// Whether the kernel takes these tensors: float or double values on a CPU, laid out alike without gaps, in memory of
+/// their own. Without a `momentum` tensor the step's `keep` is to be 0.
 bool momentum_step_takes(const at::Tensor& parameter, const at::Tensor& gradient, const at::Tensor& momentum);
 void momentum_step(
     const at::Tensor& parameter, const at::Tensor& gradient, const at::Tensor& momentum, const MomentumStep& step);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "kernels/simd.h"
+
 #include <cstdint>
 #include <cstring>
 
@@ -10,8 +12,6 @@
 // Eight values at a time, by the compiler's vector types of 32 bytes: the same source is AVX2 code where it is compiled
 // for that (SGDPH_AVX2), and whatever the baseline has elsewhere. Everything is in an unnamed namespace, because the
 // two must not be merged.
-
-#define SGDPH_INLINE inline __attribute__((always_inline))
 
 namespace sgdph::kernels {
 namespace {

@@ -1,6 +1,7 @@
 // Fused batch norm in use: threads, instruction sets, layouts, repeated passes, and what it leaves to LibTorch.
 
 #include "kernels/batch_norm.h"
+#include "kernels/simd.h"
 
 #include "support/batch_norm.h"
 #include "support/training.h"

@@ -1,6 +1,7 @@
 // The fused step is its formula, for whatever layout it takes.
 
 #include "kernels/momentum_step.h"
+#include "kernels/simd.h"
 #include "support/derivatives.h"
 
 #include <ATen/Parallel.h>
@@ -40,6 +41,56 @@ TEST(MomentumStep, IsItsFormulaInEveryLayoutItTakes) {
       EXPECT_LE(relative_difference(c.parameter, parameter), tolerance);
     }
   }
+}
+
+TEST(MomentumStep, WithoutABufferIsTheSameAsWithOneThatHasNoWeight) {
+  auto step = kStep;
+  step.keep = 0;
+  for (const auto dtype : {torch::kFloat64, torch::kFloat32}) {
+    Case with({31, 3}, dtype), without({31, 3}, dtype);
+    ASSERT_TRUE(momentum_step_takes(without.parameter, without.gradient, {}));
+    momentum_step(with.parameter, with.gradient, with.momentum, step);
+    momentum_step(without.parameter, without.gradient, {}, step);
+    EXPECT_TRUE(same_bits(with.parameter, without.parameter));
+  }
+}
+
+TEST(MomentumStep, HasTheSameBitsWhateverStandsBeside) {
+  // Values go through the kernel several at a time, the last few one by one.
+  Case whole({67, 1});
+  const Case start({67, 1});
+  momentum_step(whole.parameter, whole.gradient, whole.momentum, kStep);
+  for (int64_t from = 0; from < 67; from += 5) {
+    const auto part = [&](const at::Tensor& tensor) { return tensor.slice(0, from).clone(); };
+    const auto parameter = part(start.parameter), gradient = part(start.gradient), momentum = part(start.momentum);
+    momentum_step(parameter, gradient, momentum, kStep);
+    EXPECT_TRUE(same_bits(parameter, part(whole.parameter))) << from;
+    EXPECT_TRUE(same_bits(momentum, part(whole.momentum))) << from;
+  }
+}
+
+TEST(MomentumStep, HasTheSameBitsWithAnyVectors) {
+  const auto best = kernels::simd();
+  if (best == kernels::Simd::Portable) GTEST_SKIP() << "this processor has one kind";
+  for (const auto dtype : {torch::kFloat64, torch::kFloat32}) {
+    Case by_best({1001, 1}, dtype), by_portable({1001, 1}, dtype);
+    momentum_step(by_best.parameter, by_best.gradient, by_best.momentum, kStep);
+    kernels::use_simd(kernels::Simd::Portable);
+    momentum_step(by_portable.parameter, by_portable.gradient, by_portable.momentum, kStep);
+    kernels::use_simd(best);
+    EXPECT_TRUE(same_bits(by_best.parameter, by_portable.parameter));
+    EXPECT_TRUE(same_bits(by_best.momentum, by_portable.momentum));
+  }
+}
+
+TEST(MomentumStep, LeavesTensorsThatShareMemoryToOthers) {
+  const Case c({8, 1});
+  EXPECT_FALSE(momentum_step_takes(c.parameter, c.parameter, c.momentum));
+  EXPECT_FALSE(momentum_step_takes(c.parameter, c.gradient, c.parameter));
+  EXPECT_FALSE(momentum_step_takes(c.parameter, c.gradient, c.gradient));
+  const auto memory = torch::zeros({12, 1}, torch::kFloat64);
+  EXPECT_FALSE(momentum_step_takes(memory.slice(0, 0, 8), memory.slice(0, 4, 12), {}));
+  EXPECT_TRUE(momentum_step_takes(memory.slice(0, 0, 6), memory.slice(0, 6, 12), {}));
 }
 
 TEST(MomentumStep, LeavesOtherLayoutsAndTypesToOthers) {
