@@ -14,7 +14,7 @@ using nlohmann::ordered_json;
 
 constexpr const char* kFormatKey = "sgdph_records";
 constexpr int kFormatVersion = 1;
-constexpr size_t kMostEpochs = 1000000;  // of a run in columns: a number alone must not ask for all memory
+constexpr size_t kMostEpochs = 1000000;  // of a run in columns
 
 /// As text, since 1 and 1.0 are equal as numbers and must not become one another.
 bool same_to_the_letter(const json& a, const json& b) {
@@ -54,6 +54,19 @@ json to_columns(const std::vector<json>& values) {
   return values;
 }
 
+/// Whether a column lists its figures, which must be as many as there are epochs: a number alone must not ask for
+/// memory.
+bool lists_epochs(const json& columns, size_t count) {
+  if (columns.is_array() && columns.size() != count) {
+    fail("a column of {} figures for {} epochs", columns.size(), count);
+  }
+  bool listed = columns.is_array();
+  if (columns.is_object()) {
+    for (const auto& column : columns) listed = lists_epochs(column, count) || listed;
+  }
+  return listed;
+}
+
 std::vector<json> from_columns(const json& columns, size_t count) {
   if (columns.is_object()) {
     std::vector<json> values(count, json::object());
@@ -64,7 +77,6 @@ std::vector<json> from_columns(const json& columns, size_t count) {
     return values;
   }
   if (!columns.is_array()) return std::vector<json>(count, columns);
-  if (columns.size() != count) fail("a column of {} figures for {} epochs", columns.size(), count);
   return columns.get<std::vector<json>>();
 }
 
@@ -104,6 +116,7 @@ std::optional<LogParts> parts_of(const std::vector<json>& lines) {
   parts.settings = parts.header.value("settings", json());
   if (!parts.settings.is_object()) return std::nullopt;
   parts.header.erase("settings");
+  if (parts.epochs.size() > 1 && all_alike(parts.epochs)) return std::nullopt;  // no column would list them
   return parts;
 }
 
@@ -162,7 +175,11 @@ LoggedRun unpacked_run(const json& line, const Shared& shared) {
   parts.settings = with(line.at("settings"), shared.settings);
   const auto epochs = line.at("epochs").get<size_t>();
   if (epochs > kMostEpochs) fail("{} epochs", epochs);
-  if (epochs > 0) parts.epochs = from_columns(line.at("columns"), epochs);
+  if (epochs > 0) {
+    const auto& columns = line.at("columns");
+    if (!lists_epochs(columns, epochs) && epochs > 1) fail("no column lists the {} epochs", epochs);
+    parts.epochs = from_columns(columns, epochs);
+  }
   parts.end = line.value("end", json());
   run.lines = lines_of(parts);
   return run;

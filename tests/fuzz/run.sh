@@ -30,6 +30,10 @@ seed() {
     pickle | torch_file)
       { printf '\200\002}q\0X\001\0\0\0wctorch._utils\n_rebuild_tensor_v2\n((X\007\0\0\0storagectorch\nFloatStorage\n'
         printf 'X\001\0\0\0000X\003\0\0\0cpuK\006tQK\0K\002K\003\206K\003K\001\206\211ccollections\nOrderedDict\n)RtRs.'; } >"$2" ;;
+    # A run of two epochs whose header and settings are shared in part.
+    packed_records)
+      printf '%s' '{"run":"a","header":{"seed":1},"settings":{"opt":"sgdm"},"epochs":2,' \
+        '"columns":{"epoch":[1,2],"cost":{"peak":5}},"end":{"status":"finished"}}' >"$2" ;;
     checkpoint)
       local header='{"meta":{"step":3},"sections":[{"name":"a","bytes":2,"crc32":2659403885},{"name":"b","bytes":0,"crc32":0}]}'
       { printf '\001\0'; printf "\\$(printf %03o ${#header})\\0"; printf '%sab' "$header"; } >"$2" ;;
@@ -40,12 +44,12 @@ flags="-std=c++17 -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,addre
 flags="$flags -Iinclude -Ilab -Itests -Itests/fuzz"
 mkdir -p "$work/objects"
 rm -f "$work"/objects/* "$work/rooms.a"
-printf '%s\n' lab/base/*.cpp lab/formats/*.cpp \
+printf '%s\n' lab/base/*.cpp lab/formats/*.cpp lab/records/packed_records.cpp \
   | xargs -P "$(nproc)" -I {} sh -c "$compiler $flags -c {} -o $work/objects/\$(echo {} | tr / _).o"
 ar rcs "$work/rooms.a" "$work"/objects/*.o
 
 failed=0
-for reader in idx cifar csv event_file checkpoint zip pickle torch_file; do
+for reader in idx cifar csv event_file checkpoint zip pickle torch_file packed_records; do
   corpus=$work/$reader
   rm -rf "$corpus"
   mkdir -p "$corpus"

@@ -112,6 +112,7 @@ TEST(PackedRecords, LogsOfAnyFormAreKept) {
   expect_same_after_packing({first, lists, lists});
   expect_same_after_packing({first, empty, empty, end()});
   expect_same_after_packing({first, epoch(1, 10), empty});
+  expect_same_after_packing({first, epoch(1, 10), epoch(1, 10), end()});
   expect_same_after_packing({first, end(), epoch(1, 10), end()});
   expect_same_after_packing({epoch(1, 10), first});
   expect_same_after_packing({{{"type", "header"}}, epoch(1, 10)});
@@ -144,6 +145,10 @@ TEST(PackedRecords, DamageIsNamedWithItsLine) {
   EXPECT_TRUE(contains(error_in(short_column), "x.jsonl:2: damaged: a column of 2 figures for 3 epochs"));
   const auto endless = with_line(2, [](json& line) { line["epochs"] = 1000000000000; });
   EXPECT_TRUE(contains(error_in(endless), "x.jsonl:2: damaged: 1000000000000 epochs")) << error_in(endless);
+  const auto no_figure = with_line(3, [](json& line) { line["columns"]["epoch"] = json::array(); });
+  EXPECT_TRUE(contains(error_in(no_figure), "x.jsonl:3: damaged: a column of 0 figures for 1 epochs"));
+  const auto unlisted = with_line(3, [](json& line) { line["epochs"] = 900000; });
+  EXPECT_TRUE(contains(error_in(unlisted), "x.jsonl:3: damaged: no column lists the 900000 epochs"));
   const auto twice = with_line(3, [](json& line) { line["run"] = "a-seed1"; });
   EXPECT_TRUE(contains(error_in(twice), "x.jsonl:3: a-seed1 is there twice")) << error_in(twice);
   const auto neither = with_line(4, [](json& line) { line = {{"what", 1}}; });
