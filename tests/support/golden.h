@@ -9,8 +9,8 @@
 
 namespace sgdph::test {
 
-/// A file of tests/golden/netA, without its ending.
-nlohmann::json read_golden(const std::string& name);
+/// An entry of tests/golden/netA.json: "problem", or a trajectory by its name.
+const nlohmann::json& read_golden(const std::string& name);
 
 /// The array {"shape", "data"} as a float64 tensor.
 at::Tensor golden_tensor(const nlohmann::json& array);
