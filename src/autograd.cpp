@@ -1,5 +1,6 @@
 #include "autograd.h"
 
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/utils/grad_layout_contract.h>
 #include <torch/types.h>
@@ -11,6 +12,9 @@
 namespace sgdph {
 
 void check_loss(const at::Tensor& loss, const std::string& who) {
+  TORCH_CHECK(
+      !c10::InferenceMode::is_enabled(), who,
+      ": gradients made in InferenceMode cannot be used; leave the mode before this call");
   TORCH_CHECK(loss.defined(), who, ": the loss is undefined");
   TORCH_CHECK(
       loss.numel() == 1, who, ": the loss must be a scalar, got shape ", loss.sizes(),

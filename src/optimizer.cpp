@@ -48,8 +48,11 @@ class FitToParameter final : public detail::FieldVisitor {
     value = value.to(parameter_.device(), parameter_.scalar_type());
   }
   void field(const char*, bool&, const detail::FieldNote&) override {}
-  void field(const char* name, int64_t& value, const detail::FieldNote&) override {
+  void field(const char* name, int64_t& value, const detail::FieldNote& note) override {
     TORCH_CHECK(value >= 0, where_, ": the archive's ", name, " must not be negative, got ", value);
+    TORCH_CHECK(
+        !note.enumerated || value < static_cast<int64_t>(note.choices.count), where_, ": the archive's ", name,
+        " has the number ", value, ", which means nothing to this version of sgdph");
   }
   void field(const char*, double&, const detail::FieldNote&) override {}
   void field(const char*, std::string&, const detail::FieldNote&) override {}

@@ -105,7 +105,10 @@ class SGDPH : public CurvatureOptimizer {
   std::vector<size_t> due() const;
   bool wants_guard(size_t slot) const;
   sgd_ph::Asked ask(size_t slot, const at::Tensor& gradient) const;
-  std::string absorb_measurements();
+  struct Notices {
+    std::vector<std::string> invariant, not_measurable;  ///< names of blocks found to be so
+  };
+  Notices absorb_measurements();
   std::vector<at::Tensor> block_curvatures();
   bool prepare_step(std::vector<at::Tensor>& curvatures);
 

@@ -4,6 +4,21 @@
 
 namespace sgdph {
 
+/// What is known of a block's curvature from the turns at which it was looked at.
+enum class Finding {
+  Unknown,         ///< not looked at yet
+  Curved,          ///< there is curvature, and the row sum is more than rounding
+  NoEvidence,      ///< product and gradient were not above rounding: nothing can be said so far
+  Suspect,         ///< the row sum vanished at the last look
+  ShiftInvariant,  ///< it did at two looks in a row: marked
+  NotMeasurable,   ///< its gradient carried no graph
+};
+template <>
+struct detail::EnumNames<Finding> {
+  static constexpr const char* kNames[] = {"Unknown", "Curved",         "NoEvidence",
+                                           "Suspect", "ShiftInvariant", "NotMeasurable"};
+};
+
 /// What SGDPH keeps for one parameter.
 struct SGDPHParamState : public detail::StateBase<SGDPHParamState> {
   TORCH_ARG(at::Tensor, momentum_buffer) = {};
@@ -12,10 +27,14 @@ struct SGDPHParamState : public detail::StateBase<SGDPHParamState> {
   TORCH_ARG(at::Tensor, curvature) = {};
   TORCH_ARG(at::Tensor, cycle_sum) = {};  ///< Hadamard: sum over the cycle under way
   TORCH_ARG(int64_t, refreshes) = 0;
-  TORCH_ARG(bool, guard_checked) = false;
-  TORCH_ARG(bool, shift_invariant) = false;  ///< marked by the shift guard: first-order from then on
+  TORCH_ARG(Finding, finding) = Finding::Unknown;
+  TORCH_ARG(int64_t, turns) = 0;      ///< that came, be it that the block was measured or let it pass
+  TORCH_ARG(int64_t, next_look) = 0;  ///< number of the turn at which the shift guard looks next
 
  public:
+  /// Marked by the shift guard: first-order unless the mark is taken back.
+  bool shift_invariant() const { return finding_ == Finding::ShiftInvariant; }
+
   void visit(detail::FieldVisitor& visitor) override;
 };
 

@@ -37,7 +37,9 @@ GuardFinding ask_guard(const at::Tensor& loss, const std::vector<at::Tensor>& pa
   optimizer.step();  // without gradients nothing moves
   GuardFinding finding;
   const auto* state = optimizer.param_state(block);
-  finding.shift_invariant = state != nullptr && state->shift_invariant();
+  // One look, and the optimizer would want two; what is not above rounding is no row sum either.
+  finding.shift_invariant =
+      state != nullptr && (state->finding() == Finding::Suspect || state->finding() == Finding::NoEvidence);
   if (!optimizer.last_step().blocks_refreshed.empty()) {
     finding.row_sum = optimizer.last_step().blocks_refreshed.front().estimate;
   }

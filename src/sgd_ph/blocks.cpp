@@ -1,5 +1,7 @@
 #include "sgd_ph/blocks.h"
 
+#include "sgd_ph/shift_guard.h"
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -76,21 +78,29 @@ void Blocks::follow(const std::vector<OptimizerParamGroup>& groups) {
 
 Standing Blocks::standing_of(const SGDPH& optimizer, const Slot& slot) const {
   if (!slot.candidate) return {};
-  Standing standing;
-  const bool excludes_last = published_ && shared_options(optimizer).rule() == Rule::Reference;
+  const auto& shared = shared_options(optimizer);
   const auto* state = optimizer.param_state(slot.parameter);
-  const bool marked = state != nullptr && state->shift_invariant();
+  const auto finding = state == nullptr ? Finding::Unknown : state->finding();
+  const bool trains = slot.parameter.requires_grad();
+  Standing standing;
   if (!options_of(optimizer, slot).second_order()) {
     standing.reason = ", second_order(false) on its group";
-  } else if (slot.last && excludes_last) {
+  } else if (slot.last && published_ && shared.rule() == Rule::Reference) {
     standing.reason = ", the last 1-D parameter is first-order under Rule::Reference";
-  } else if (marked) {
-    standing.reason = ", found shift-invariant";
+    standing.has_turn = trains;  // as published
+  } else if (finding == Finding::NotMeasurable) {
+    standing.reason = ", not measurable: its gradient carries no graph";
+    standing.has_turn = standing.look = trains;
+  } else if (guard_is_on(shared) && is_waiting(finding)) {
+    standing.reason = finding == Finding::ShiftInvariant ? ", found shift-invariant"
+                      : finding == Finding::Suspect      ? ", its row sum vanished at the last look"
+                                                         : ", no curvature above rounding so far";
+    standing.look = trains && guard_looks(shared, state);
+    standing.waits = trains && !standing.look;
   } else {
     standing.block = true;
+    standing.has_turn = trains;
   }
-  // As published, every 1-D parameter has a turn, also one that is first-order; marked and frozen ones have left.
-  standing.has_turn = slot.parameter.requires_grad() && (excludes_last ? !marked : standing.block);
   return standing;
 }
 

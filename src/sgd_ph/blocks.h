@@ -28,8 +28,10 @@ const SGDPHOptions& options_of(const SGDPH& optimizer, const Slot& slot);
 /// What a parameter is at the moment.
 struct Standing {
   bool block = false;       ///< takes the second-order step
-  bool has_turn = false;    ///< takes part in refreshes: measured if it is a block, else its turn passes
+  bool has_turn = false;    ///< a member of the rotation: measured if it is a block, else its turn passes
   const char* reason = "";  ///< what makes a candidate first-order, for `partition`
+  bool look = false;        ///< first-order, but measured at its turn, to see whether it is to be a block
+  bool waits = false;       ///< first-order, out of the rotation, and to be looked at at a later turn
 };
 
 /// Which parameters are blocks, and why. Roles follow from options and states, which anybody may change, so they are
@@ -49,6 +51,7 @@ class Blocks {
   const std::vector<Slot>& slots() const noexcept { return slots_; }
   /// One for each slot.
   std::vector<Standing> standings(const SGDPH& optimizer) const;
+  Standing standing(const SGDPH& optimizer, size_t slot) const { return standing_of(optimizer, slots_[slot]); }
   Partition partition(const SGDPH& optimizer) const;
 
   /// What a classifier or selector is told of a slot. What holds the parameter stays alive with the pointer.

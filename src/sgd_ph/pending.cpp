@@ -3,6 +3,8 @@
 #include <sgdph/detail/finite.h>
 #include <sgdph/hessian.h>
 
+#include "sgd_ph/shift_guard.h"
+
 #include <torch/types.h>
 
 #include <utility>
@@ -17,6 +19,8 @@ std::vector<Measured> measure_each(const std::vector<Asked>& asked, bool retain_
     const bool more = retain_graph || &block != &asked.back();
     Measured measured;
     measured.slot = block.slot;
+    measured.has_graph = block.gradient.requires_grad();
+    if (guard) measured.type = coarsest_type(block.gradient);
     measured.estimate =
         block.probe * hessian_vector_product(block.gradient, block.parameter, block.probe, more || guard);
     average(measured.estimate);
@@ -43,7 +47,7 @@ std::vector<Measured> measure_jointly(const std::vector<Asked>& asked, bool reta
   std::vector<Measured> blocks;
   for (size_t i = 0; i < asked.size(); ++i) {
     if (!gradients[i].defined()) continue;
-    blocks.push_back({asked[i].slot, probes[i] * products[i], {}, {}});
+    blocks.push_back({asked[i].slot, probes[i] * products[i], gradients[i].requires_grad(), {}, {}});
     average(blocks.back().estimate);
   }
   return blocks;

@@ -20,10 +20,12 @@ struct Asked {
 /// A block's curvature as measured for the step under way.
 struct Measured {
   size_t slot = 0;
-  at::Tensor estimate;  ///< z * (H z), signed
+  at::Tensor estimate;     ///< z * (H z), signed
+  bool has_graph = false;  ///< false: the gradient could not be differentiated, and products are zero for that reason
   // For the shift guard; undefined when it does not ask.
   at::Tensor random_product;
   at::Tensor gradient;
+  at::ScalarType type = at::kFloat;  ///< the coarsest on the way
 };
 
 /// Averages a tensor over ranks, in place.

@@ -29,11 +29,14 @@ class RefreshSchedule {
   std::vector<size_t> due(const SGDPHOptions& options, const std::vector<Standing>& standings) const;
 
   /// Called for every step before it is applied. The turn passes if its block could be measured (`measured`), or if
-  /// there is nothing to measure because it belongs to a first-order parameter.
-  void pass_turn(const SGDPHOptions& options, const std::vector<Standing>& standings, bool measured);
-  /// The block whose turn has passed leaves for good: its turn no longer counts, so that `exponent` stays that of the
-  /// members left.
+  /// there is nothing to measure because it belongs to a first-order parameter. Returns the slots that wait and have
+  /// let a turn pass.
+  std::vector<size_t> pass_turn(const SGDPHOptions& options, const std::vector<Standing>& standings, bool measured);
+  /// The block whose turn has passed leaves the rotation: its turn no longer counts, so that `exponent` stays that of
+  /// the members left.
   void leave(const SGDPHOptions& options);
+  /// One that waited joins it: `standings` are those without it. It counts as if it had always been there.
+  void join(const SGDPHOptions& options, const std::vector<Standing>& standings);
   /// A step was applied.
   void count_step() { ++counts_.step; }
 

@@ -10,8 +10,10 @@
 #include "sgd_ph/shift_guard.h"
 #include "sgd_ph/update_rule.h"
 
+#include <c10/util/StringUtil.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 namespace sgdph {
@@ -146,7 +148,7 @@ std::vector<size_t> SGDPH::due() const {
 
 bool SGDPH::wants_guard(size_t slot) const {
   const auto& parameter = blocks_->slots()[slot].parameter;
-  return !has_probe_source() && sgd_ph::guard_asks(shared_options(*this), param_state(parameter));
+  return !has_probe_source() && sgd_ph::guard_looks(shared_options(*this), param_state(parameter));
 }
 
 CurvatureOptimizer::Request SGDPH::curvature_request() {
@@ -173,7 +175,9 @@ sgd_ph::Asked SGDPH::ask(size_t slot, const at::Tensor& gradient) const {
     asked.probe = sgd_ph::probe_kind(options.probe()).draw(asked.parameter, place, options);
   }
   if (wants_guard(slot)) {
-    asked.guard_signs = sgd_ph::mixed_signs_like(asked.parameter, {options.seed(), kGuardStream, slot, 0});
+    const auto* state = param_state(asked.parameter);
+    const auto turns = static_cast<uint64_t>(state == nullptr ? 0 : state->turns());
+    asked.guard_signs = sgd_ph::mixed_signs_like(asked.parameter, {options.seed(), kGuardStream, slot, turns});
   }
   return asked;
 }
@@ -201,28 +205,44 @@ void SGDPH::measure(
 
 // --- The step ------------------------------------------------------------------------------------------------------
 
-/// Takes the measurements into the states, and returns the names of blocks found shift-invariant.
-std::string SGDPH::absorb_measurements() {
+/// Takes the measurements into the states, and returns what there is to say about it.
+SGDPH::Notices SGDPH::absorb_measurements() {
   const auto& shared = shared_options(*this);
-  schedule_->pass_turn(shared, blocks_->standings(*this), pending_->measured());
-  std::string invariant;
+  const auto standings = blocks_->standings(*this);
+  for (const auto slot : schedule_->pass_turn(shared, standings, pending_->measured())) {
+    auto& state = state_of<SGDPHParamState>(blocks_->slots()[slot].parameter);
+    state.turns(state.turns() + 1);
+  }
+  Notices notices;
   for (const auto& measured : pending_->blocks()) {
     const auto& slot = blocks_->slots()[measured.slot];
     auto& state = state_of<SGDPHParamState>(slot.parameter);
-    if (measured.random_product.defined()) {
-      state.guard_checked(true);
-      state.shift_invariant(sgd_ph::is_shift_invariant(
-          measured.estimate, measured.random_product, measured.gradient, pending_->gradient_scale()));
-    }
-    if (state.shift_invariant()) {
-      invariant += (invariant.empty() ? "" : ", ") + slot.name;
-      schedule_->leave(shared);
+    const auto before = state.finding();
+    if (!measured.has_graph) {
+      sgd_ph::miss_look(state);
+      const bool first = state.finding() != before && state.refreshes() == 0;
+      if (first) notices.not_measurable.push_back(slot.name);
       continue;
     }
+    if (measured.random_product.defined()) {
+      sgd_ph::take_look(
+          state, sgd_ph::look_at(
+                     measured.estimate, measured.random_product, measured.gradient, pending_->gradient_scale(),
+                     measured.type));
+    } else if (before == Finding::NotMeasurable) {
+      state.finding(state.next_look() == sgd_ph::kNever ? Finding::Curved : Finding::Unknown);
+    }
+    const auto now = blocks_->standing(*this, measured.slot);
+    if (!now.block) {
+      if (standings[measured.slot].has_turn) schedule_->leave(shared);
+      if (state.shift_invariant() && before != Finding::ShiftInvariant) notices.invariant.push_back(slot.name);
+      continue;
+    }
+    if (!standings[measured.slot].has_turn) schedule_->join(shared, standings);
     sgd_ph::absorb_estimate(state, measured.estimate, options_of(*this, slot));
     summary_.blocks_refreshed.push_back({slot.name, slot.parameter, measured.estimate});
   }
-  return invariant;
+  return notices;
 }
 
 /// What each slot's momentum is divided by; undefined for those that take the first-order step.
@@ -239,7 +259,8 @@ std::vector<at::Tensor> SGDPH::block_curvatures() {
     if (!moves(slot.parameter) || !standings[i].block) continue;
     const auto& state = state_of<SGDPHParamState>(slot.parameter);
     if (state.refreshes() == 0 && !published_start) continue;
-    const auto exponent = published ? published_exponent : state.refreshes();
+    // Of a block that has not been there from the beginning the average is younger than the published count says.
+    const auto exponent = published ? std::min(published_exponent, state.refreshes() + 1) : state.refreshes();
     curvatures[i] = sgd_ph::rectified_curvature(state, slot.parameter, options_of(*this, slot), exponent);
     if (!curvature_filter_) continue;
     curvatures[i] = curvature_filter_(curvatures[i]);
@@ -255,10 +276,15 @@ std::vector<at::Tensor> SGDPH::block_curvatures() {
 bool SGDPH::prepare_step(std::vector<at::Tensor>& curvatures) {
   const auto schedule = *schedule_;
   std::vector<std::pair<at::Tensor, std::optional<SGDPHParamState>>> states;
-  for (const auto& measured : pending_->blocks()) {
-    const auto& parameter = blocks_->slots()[measured.slot].parameter;
+  const auto keep = [&](size_t slot) {
+    const auto& parameter = blocks_->slots()[slot].parameter;
     const auto* state = param_state(parameter);
     states.emplace_back(parameter, state == nullptr ? std::nullopt : std::optional(*state));
+  };
+  for (const auto& measured : pending_->blocks()) keep(measured.slot);
+  const auto standings = blocks_->standings(*this);
+  for (size_t i = 0; i < standings.size(); ++i) {
+    if (standings[i].waits) keep(i);
   }
   const auto undo = [&] {
     *schedule_ = schedule;
@@ -272,9 +298,9 @@ bool SGDPH::prepare_step(std::vector<at::Tensor>& curvatures) {
     }
   };
 
-  std::string invariant;
+  Notices notices;
   try {
-    invariant = absorb_measurements();
+    notices = absorb_measurements();
     curvatures = block_curvatures();
   } catch (...) {
     undo();
@@ -285,8 +311,16 @@ bool SGDPH::prepare_step(std::vector<at::Tensor>& curvatures) {
     undo();
     return false;
   }
-  if (!invariant.empty()) {
-    TORCH_WARN("SGDPH: shift-invariant (row sum zero), first-order from now on: ", invariant);
+  if (!notices.invariant.empty()) {
+    TORCH_WARN(
+        "SGDPH: shift-invariant (row sum zero at two looks in a row), first-order as long as it is so: ",
+        c10::Join(", ", notices.invariant));
+  }
+  if (!notices.not_measurable.empty()) {
+    TORCH_WARN(
+        "SGDPH: not measurable, first-order as long as it is so: ", c10::Join(", ", notices.not_measurable),
+        "; no graph leads through the gradient, as behind a backward pass that cannot be differentiated, or of a loss "
+        "that is linear");
   }
   return true;
 }

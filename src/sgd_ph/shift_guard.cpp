@@ -2,17 +2,21 @@
 
 #include "sgd_ph/probes.h"
 
+#include <torch/csrc/autograd/function.h>
 #include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <unordered_set>
 
 namespace sgdph::sgd_ph {
 namespace {
 
 constexpr double kEpsilons = 1e3;
+// A thousand epsilons of a half-precision type are no small number.
 constexpr double kLargestTolerance = 1e-2;
+/// A mark is taken back by a ratio that is so many times the one that gave it.
+constexpr double kToTakeBack = 10;
 
 double machine_epsilon(at::ScalarType type) {
   if (type == at::kDouble) return std::numeric_limits<double>::epsilon();
@@ -25,10 +29,25 @@ double length(const at::Tensor& tensor) {
   return tensor.to(at::kDouble).norm().item<double>();
 }
 
+/// The next of 1, 2, 4, 8, ... after `turn`.
+int64_t next_power(int64_t turn) {
+  int64_t power = 1;
+  while (power <= turn) power *= 2;
+  return power;
+}
+
 }  // namespace
 
-bool guard_asks(const SGDPHOptions& options, const SGDPHParamState* state) {
-  return options.shift_guard() && probe_kind(options.probe()).guarded && (state == nullptr || !state->guard_checked());
+bool guard_is_on(const SGDPHOptions& options) {
+  return options.shift_guard() && probe_kind(options.probe()).guarded;
+}
+
+bool guard_looks(const SGDPHOptions& options, const SGDPHParamState* state) {
+  return guard_is_on(options) && (state == nullptr || state->turns() >= state->next_look());
+}
+
+bool is_waiting(Finding finding) {
+  return finding == Finding::NoEvidence || finding == Finding::Suspect || finding == Finding::ShiftInvariant;
 }
 
 at::Tensor mixed_signs_like(const at::Tensor& parameter, ProbePlace place) {
@@ -50,14 +69,63 @@ at::Tensor gradient_scale(const std::vector<at::Tensor>& gradients) {
   return scale.defined() ? scale : at::zeros({}, at::kDouble);
 }
 
-bool is_shift_invariant(
-    const at::Tensor& row_sum, const at::Tensor& random_product, const at::Tensor& gradient, double scale) {
-  // Capped: a thousand epsilons of a half-precision type are no small number.
-  const double tolerance = std::min(kEpsilons * machine_epsilon(row_sum.scalar_type()), kLargestTolerance);
-  const double product = length(random_product);
-  if (product == 0 || length(row_sum) < tolerance * product) return true;
-  const double noise = tolerance * scale * std::sqrt(static_cast<double>(row_sum.numel()));
-  return product < noise && length(gradient) < noise;
+at::ScalarType coarsest_type(const at::Tensor& gradient) {
+  auto coarsest = gradient.scalar_type();
+  std::vector<torch::autograd::Node*> open{gradient.grad_fn().get()};
+  std::unordered_set<torch::autograd::Node*> seen;
+  while (!open.empty()) {
+    auto* node = open.back();
+    open.pop_back();
+    if (node == nullptr || !seen.insert(node).second) continue;
+    for (size_t i = 0; i < node->num_inputs(); ++i) {
+      const auto type = c10::typeMetaToScalarType(node->input_metadata(i).dtype());
+      if (at::isFloatingType(type) && machine_epsilon(type) > machine_epsilon(coarsest)) coarsest = type;
+    }
+    for (const auto& edge : node->next_edges()) open.push_back(edge.function.get());
+  }
+  return coarsest;
+}
+
+Look look_at(
+    const at::Tensor& row_sum, const at::Tensor& random_product, const at::Tensor& gradient, double gradient_scale,
+    at::ScalarType type) {
+  return {length(row_sum), length(random_product), length(gradient), row_sum.numel(), gradient_scale, type};
+}
+
+double tolerance(at::ScalarType type) {
+  return std::min(kEpsilons * machine_epsilon(type), kLargestTolerance);
+}
+
+bool has_evidence(const Look& look) {
+  const double noise = tolerance(look.type) * look.gradient_scale * std::sqrt(static_cast<double>(look.channels));
+  return look.product > 0 && (look.product >= noise || look.gradient >= noise);
+}
+
+void take_look(SGDPHParamState& state, const Look& look) {
+  const auto turn = state.turns();
+  const bool marked = state.shift_invariant();
+  const double limit = tolerance(look.type) * look.product;
+  if (!has_evidence(look)) {
+    if (!marked) state.finding(Finding::NoEvidence);
+    state.next_look(marked ? turn + kTurnsBetweenLooks : next_power(turn));
+  } else if (look.row_sum < (marked ? kToTakeBack * limit : limit)) {
+    const bool again = marked || state.finding() == Finding::Suspect;
+    state.finding(again ? Finding::ShiftInvariant : Finding::Suspect);
+    state.next_look(again ? turn + kTurnsBetweenLooks : turn + 1);
+  } else {
+    state.finding(Finding::Curved);
+    state.next_look(kNever);
+  }
+  state.turns(turn + 1);
+}
+
+void miss_look(SGDPHParamState& state) {
+  if (is_waiting(state.finding())) {
+    state.next_look(state.turns() + 1);
+  } else {
+    state.finding(Finding::NotMeasurable);
+  }
+  state.turns(state.turns() + 1);
 }
 
 }  // namespace sgdph::sgd_ph

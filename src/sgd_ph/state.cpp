@@ -1,5 +1,7 @@
 #include <sgdph/sgd_ph_state.h>
 
+#include "sgd_ph/shift_guard.h"
+
 namespace sgdph {
 
 void SGDPHParamState::visit(detail::FieldVisitor& visitor) {
@@ -7,8 +9,17 @@ void SGDPHParamState::visit(detail::FieldVisitor& visitor) {
   visitor("curvature", curvature_);
   visitor("cycle_sum", cycle_sum_);
   visitor("refreshes", refreshes_);
-  visitor("guard_checked", guard_checked_);
-  visitor("shift_invariant", shift_invariant_);
+  if (visitor.format() < 2) {
+    // One look at the first refresh, and its outcome for ever.
+    bool marked = false;
+    visitor("shift_invariant", marked);
+    finding_ = marked ? Finding::ShiftInvariant : refreshes_ > 0 ? Finding::Curved : Finding::Unknown;
+    next_look_ = marked ? sgd_ph::kTurnsBetweenLooks : refreshes_ > 0 ? sgd_ph::kNever : 0;
+    return;
+  }
+  visitor("finding", finding_);
+  visitor("turns", turns_);
+  visitor("next_look", next_look_);
 }
 
 }  // namespace sgdph
