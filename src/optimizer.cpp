@@ -45,7 +45,10 @@ class FitToParameter final : public detail::FieldVisitor {
     TORCH_CHECK(
         value.sizes() == parameter_.sizes(), where_, ": the archive's ", name, " has shape ", value.sizes(),
         ", the parameter ", parameter_.sizes(), "; construct the optimizer on the model it was saved with");
-    value = value.to(parameter_.device(), parameter_.scalar_type());
+    // What is kept in float32 for a parameter of fewer digits stays so.
+    const auto type = parameter_.scalar_type();
+    const bool finer = (type == at::kHalf || type == at::kBFloat16) && value.scalar_type() != type;
+    value = value.to(parameter_.device(), finer ? at::kFloat : type);
   }
   void field(const char*, bool&, const detail::FieldNote&) override {}
   void field(const char* name, int64_t& value, const detail::FieldNote& note) override {

@@ -51,6 +51,7 @@ struct SGDPHOptions : public detail::OptionsBase<SGDPHOptions> {
   TORCH_ARG(double, eps) = 1e-4;                           ///< added to the absolute curvature
   TORCH_ARG(std::optional<double>, curvature_floor) = {};  ///< times the block's mean; unset: 0 (Ones), 0.1 (others)
   TORCH_ARG(bool, second_order) = true;                    ///< false: all parameters of the group are first-order
+  TORCH_ARG(bool, master_weights) = false;                 ///< float32 copies of first-order parameters of fewer digits
 
   // Optimizer-wide: every group must have the same value.
   TORCH_ARG(Rule, rule) = Rule::Reference;

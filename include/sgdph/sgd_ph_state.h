@@ -22,6 +22,9 @@ struct detail::EnumNames<Finding> {
 /// What SGDPH keeps for one parameter.
 struct SGDPHParamState : public detail::StateBase<SGDPHParamState> {
   TORCH_ARG(at::Tensor, momentum_buffer) = {};
+  /// The parameter in float32, where its own type has fewer digits and it is a block, or `master_weights` is set. The
+  /// parameter is this one rounded. Momentum and curvature are float32 then, too.
+  TORCH_ARG(at::Tensor, master) = {};
   /// The estimate over time. Ones: the average of |row sum| (Paper: of |row sum| + eps); Rademacher: the average of the
   /// signed estimate; Hadamard: the mean of the last complete cycle, before that of what there is.
   TORCH_ARG(at::Tensor, curvature) = {};

@@ -5,6 +5,7 @@
 #include "nn/conv_node.h"
 
 #include <ATen/Functions.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/types.h>
 
@@ -24,6 +25,19 @@ bool goes_with(const at::Tensor& tensor, const at::Tensor& x) {
 /// Forward derivatives are LibTorch's business.
 bool has_tangent(const at::Tensor& tensor) {
   return tensor.defined() && tensor._fw_grad(/*level=*/0).defined();
+}
+
+/// Whether autocast is on for the tensor's device.
+bool is_autocast(const at::Tensor& tensor) {
+  return !((tensor.key_set() & c10::autocast_dispatch_keyset) - c10::impl::tls_local_dispatch_key_set().excluded_)
+              .empty();
+}
+
+/// Fewer digits than the parameters that go with it, as under autocast.
+bool is_coarser(const at::Tensor& input, const at::Tensor& gain, const at::Tensor& running_mean) {
+  const auto type = input.scalar_type();
+  const auto& values = gain.defined() ? gain : running_mean;
+  return (type == at::kBFloat16 || type == at::kHalf) && (!values.defined() || values.scalar_type() == at::kFloat);
 }
 
 at::Tensor stock_batch_norm(
@@ -63,7 +77,7 @@ bool safe_with_channels_last(const at::Tensor& weight, int64_t groups) {
 at::Tensor conv2d(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, const Conv2dOptions& options) {
   if (!is_plain(input) || input.dim() != 4 || input.numel() == 0 || weight.dim() != 4 || !goes_with(weight, input) ||
-      !goes_with(bias, input) || has_tangent(input) || has_tangent(weight) || has_tangent(bias)) {
+      !goes_with(bias, input) || is_autocast(input) || has_tangent(input) || has_tangent(weight) || has_tangent(bias)) {
     return at::conv2d(input, weight, bias, options.stride, options.padding, options.dilation, options.groups);
   }
   const auto last = at::MemoryFormat::ChannelsLast;
@@ -93,6 +107,11 @@ at::Tensor batch_norm(
     const at::Tensor& input, const at::Tensor& residual, const at::Tensor& gain, const at::Tensor& shift,
     const at::Tensor& running_mean, const at::Tensor& running_var, const BatchNormOptions& options) {
   if (options.training && input.dim() >= 2) check_values_per_channel(input);
+  if (input.device().is_cpu() && is_coarser(input, gain, running_mean)) {
+    const auto wide = residual.defined() ? residual.to(at::kFloat) : residual;
+    return batch_norm(input.to(at::kFloat), wide, gain, shift, running_mean, running_var, options)
+        .to(input.scalar_type());
+  }
   const bool taken = kernels::batch_norm_takes(input) && is_plain(input) && goes_with(residual, input) &&
                      goes_with(gain, input) && goes_with(shift, input) && goes_with(running_mean, input) &&
                      goes_with(running_var, input) && !has_tangent(input) && !has_tangent(residual) &&

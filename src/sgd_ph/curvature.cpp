@@ -15,7 +15,9 @@ void absorb_estimate(SGDPHParamState& state, const at::Tensor& estimate, const S
 
 at::Tensor rectified_curvature(
     const SGDPHParamState& state, const at::Tensor& parameter, const SGDPHOptions& options, int64_t exponent) {
-  auto curvature = state.curvature().defined() ? state.curvature().abs() : at::zeros_like(parameter);
+  auto curvature = state.curvature().defined()
+                       ? state.curvature().abs()
+                       : at::zeros_like(parameter, at::promote_types(parameter.scalar_type(), at::kFloat));
   if (const double floor = options.effective_curvature_floor(); floor > 0) {
     curvature = at::maximum(curvature, curvature.mean() * floor);
   }

@@ -60,6 +60,11 @@ void SGDPHOptions::visit(detail::FieldVisitor& visitor) {
       "curvature_floor", curvature_floor_,
       {"smallest curvature, times the block's mean; unset: 0 with probe ones, 0.1 with others", at_least(0)});
   visitor("second_order", second_order_, {"false: all parameters of the group take the first-order step"});
+  if (visitor.format() >= 2) {
+    visitor(
+        "master_weights", master_weights_,
+        {"keep float32 copies of first-order parameters in half precision and step those; blocks have them anyway"});
+  }
   visitor("rule", rule_, detail::shared("the update rule of the authors' code, or Algorithm 1 as printed"));
   visitor("probe", probe_, detail::shared("the vector z of the block's Hessian product"));
   visitor("probe_cycle", probe_cycle_, detail::shared("rows of the Hadamard cycle, a power of two", at_least(1)));

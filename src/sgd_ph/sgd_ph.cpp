@@ -239,7 +239,9 @@ SGDPH::Notices SGDPH::absorb_measurements() {
       continue;
     }
     if (!standings[measured.slot].has_turn) schedule_->join(shared, standings);
-    sgd_ph::absorb_estimate(state, measured.estimate, options_of(*this, slot));
+    // In float32 at least: smoothing would drown in the digits of a reduced type.
+    const auto type = at::promote_types(measured.estimate.scalar_type(), at::kFloat);
+    sgd_ph::absorb_estimate(state, measured.estimate.to(type), options_of(*this, slot));
     summary_.blocks_refreshed.push_back({slot.name, slot.parameter, measured.estimate});
   }
   return notices;
@@ -348,10 +350,19 @@ void SGDPH::update() {
     if (!moves(parameter)) continue;
     auto& state = state_of<SGDPHParamState>(parameter);
     const auto& options = options_of(*this, slots[i]);
-    if (curvatures[i].defined()) {
-      sgd_ph::second_order_step(parameter, state, options, curvatures[i]);
+    const auto step = [&](at::Tensor& value) {
+      if (curvatures[i].defined()) {
+        sgd_ph::second_order_step(value, state, options, curvatures[i]);
+      } else {
+        sgd_ph::first_order_step(value, state, options);
+      }
+    };
+    const bool block = slots[i].candidate && options.second_order();
+    if (sgd_ph::is_reduced(parameter) && (block || options.master_weights())) {
+      sgd_ph::step_master(parameter, state, step);
     } else {
-      sgd_ph::first_order_step(parameter, state, options);
+      state.master({});
+      step(parameter);
     }
   }
 }

@@ -17,6 +17,7 @@ void SGDPHParamState::visit(detail::FieldVisitor& visitor) {
     next_look_ = marked ? sgd_ph::kTurnsBetweenLooks : refreshes_ > 0 ? sgd_ph::kNever : 0;
     return;
   }
+  visitor("master", master_);
   visitor("finding", finding_);
   visitor("turns", turns_);
   visitor("next_look", next_look_);

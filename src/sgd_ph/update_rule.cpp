@@ -72,4 +72,19 @@ void second_order_step(
   parameter.add_(direction, -options.lr() * options.lr_so());
 }
 
+bool is_reduced(const at::Tensor& parameter) {
+  return parameter.scalar_type() == at::kBFloat16 || parameter.scalar_type() == at::kHalf;
+}
+
+void step_master(at::Tensor& parameter, SGDPHParamState& state, const std::function<void(at::Tensor& master)>& step) {
+  auto& master = state.master();
+  const auto own = parameter.detach().to(at::kFloat);
+  master = master.defined() ? at::where(master.to(parameter.scalar_type()) == parameter, master, own) : own;
+  if (state.momentum_buffer().defined()) state.momentum_buffer(state.momentum_buffer().to(at::kFloat));
+  master.mutable_grad() = parameter.grad().to(at::kFloat);
+  step(master);
+  master.mutable_grad() = at::Tensor();
+  parameter.copy_(master);
+}
+
 }  // namespace sgdph::sgd_ph
