@@ -122,9 +122,9 @@ Partition Blocks::partition(const SGDPH& optimizer) const {
 
 std::pair<ParameterInfo, std::shared_ptr<const torch::nn::Module>> Blocks::info_of(const Slot& slot) {
   auto module = slot.module.lock();
-  return {
-      {slot.name, slot.parameter, module.get(), slot.local_name, slot.candidate ? Role::Block : Role::FirstOrder},
-      std::move(module)};
+  ParameterInfo info{slot.name, slot.parameter, module.get(), slot.local_name};
+  info.role = slot.candidate ? Role::Block : Role::FirstOrder;
+  return {std::move(info), std::move(module)};
 }
 
 Blocks::Record Blocks::record(const std::vector<OptimizerParamGroup>& groups) const {
