@@ -1,9 +1,9 @@
 // What looks like a shift-invariant block and is none is never marked; what is one is found, in low precision too.
 
+#include "support/autocast.h"
 #include "support/networks.h"
 #include "support/training.h"
 
-#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -216,16 +216,6 @@ TEST(InferenceMode, IsRefusedAroundBackwardAndStep) {
   EXPECT_TRUE(optimizer.last_step().applied) << "and nothing was lost";
 }
 
-/// Turns autocast of CPU operators on while it lives.
-class Autocast {
- public:
-  explicit Autocast(bool on) { at::autocast::set_cpu_enabled(on); }
-  ~Autocast() {
-    at::autocast::clear_cache();
-    at::autocast::set_cpu_enabled(false);
-  }
-};
-
 /// A bias before LayerNorm, one before softmax, and others.
 struct Biased : nn::Module {
   Biased() {
@@ -236,7 +226,7 @@ struct Biased : nn::Module {
     register_module("out", out);
   }
   at::Tensor loss(bool autocast) {
-    const Autocast mode(autocast);
+    const CpuAutocast mode(autocast);
     const auto x = torch::tanh(in(inputs));
     return nn::functional::cross_entropy(out(torch::tanh(norm(hidden(x).to(torch::kFloat)))).to(torch::kFloat), labels);
   }

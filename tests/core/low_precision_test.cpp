@@ -1,10 +1,10 @@
 // Half precision: blocks keep float32 copies of themselves, and our layers go along with autocast.
 
+#include "support/autocast.h"
 #include "support/training.h"
 
 #include <sgdph/nn.h>
 
-#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -132,22 +132,12 @@ INSTANTIATE_TEST_SUITE_P(Types, LowPrecision, testing::Values(torch::kBFloat16, 
   return info.param == torch::kBFloat16 ? "bfloat16" : "float16";
 });
 
-/// Turns autocast of CPU operators on while it lives.
-class Autocast {
- public:
-  Autocast() { at::autocast::set_cpu_enabled(true); }
-  ~Autocast() {
-    at::autocast::clear_cache();
-    at::autocast::set_cpu_enabled(false);
-  }
-};
-
 TEST(Autocast, OurConvolutionCastsAsTheStockOne) {
   torch::manual_seed(1);
   const auto inputs = torch::randn({2, 3, 8, 8});
   nn::Conv2d stock(nn::Conv2dOptions(3, 4, 3));
   sgdph::nn::Conv2d ours(*stock);
-  const Autocast on;
+  const CpuAutocast on;
   const auto expected = stock(inputs), found = ours(inputs);
   EXPECT_EQ(found.scalar_type(), torch::kBFloat16);
   EXPECT_TRUE(torch::equal(found, expected));
@@ -159,7 +149,7 @@ TEST(Autocast, OurBatchNormComputesInFloat32AndKeepsTheInputsType) {
   const auto inputs = torch::randn({4, 3, 6, 6}).to(torch::kBFloat16),
              residual = torch::randn({4, 3, 6, 6}).to(torch::kBFloat16);
   sgdph::nn::BatchNormReLU2d ours(3), wide(3);
-  const Autocast on;
+  const CpuAutocast on;
   const auto found = ours(inputs, residual);
   EXPECT_EQ(found.scalar_type(), torch::kBFloat16);
   EXPECT_TRUE(torch::equal(found, wide(inputs.to(torch::kFloat), residual.to(torch::kFloat)).to(torch::kBFloat16)));
@@ -180,7 +170,7 @@ TEST(Autocast, ANetworkOfOurLayersTrainsAsInFloat32) {
     double loss = 0;
     for (int step = 0; step < 60; ++step) {
       loss = train_step(optimizer, [&] {
-        std::optional<Autocast> on;
+        std::optional<CpuAutocast> on;
         if (autocast) on.emplace();
         return nn::functional::cross_entropy(body->forward(inputs).to(torch::kFloat), labels);
       });
