@@ -12,6 +12,8 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <algorithm>
+#include <map>
 #include <typeinfo>
 #include <unordered_set>
 
@@ -34,17 +36,21 @@ detail::Fields& fields(OptimizerParamState& state) {
   return dynamic_cast<detail::Fields&>(state);
 }
 
-/// Refuses a state tensor that does not have its parameter's shape, and brings it to the parameter's device and type.
+/// Brings a state's tensors to the device and type of its parameter, and says what does not fit.
 class FitToParameter final : public detail::FieldVisitor {
  public:
-  FitToParameter(const std::string& where, const at::Tensor& parameter) : where_(where), parameter_(parameter) {}
+  explicit FitToParameter(const at::Tensor& parameter) : parameter_(parameter) {}
+
+  /// Empty if all fits: what is wrong, to follow "the archive's".
+  const std::string& misfit() const { return misfit_; }
 
  private:
   void field(const char* name, at::Tensor& value, const detail::FieldNote&) override {
     if (!value.defined()) return;
-    TORCH_CHECK(
-        value.sizes() == parameter_.sizes(), where_, ": the archive's ", name, " has shape ", value.sizes(),
-        ", the parameter ", parameter_.sizes(), "; construct the optimizer on the model it was saved with");
+    if (value.sizes() != parameter_.sizes()) {
+      misfit_ = c10::str(name, " has shape ", value.sizes(), ", the parameter ", parameter_.sizes());
+      return;
+    }
     // What is kept in float32 for a parameter of fewer digits stays so.
     const auto type = parameter_.scalar_type();
     const bool finer = (type == at::kHalf || type == at::kBFloat16) && value.scalar_type() != type;
@@ -52,10 +58,10 @@ class FitToParameter final : public detail::FieldVisitor {
   }
   void field(const char*, bool&, const detail::FieldNote&) override {}
   void field(const char* name, int64_t& value, const detail::FieldNote& note) override {
-    TORCH_CHECK(value >= 0, where_, ": the archive's ", name, " must not be negative, got ", value);
-    TORCH_CHECK(
-        !note.enumerated || value < static_cast<int64_t>(note.choices.count), where_, ": the archive's ", name,
-        " has the number ", value, ", which means nothing to this version of sgdph");
+    if (value < 0) misfit_ = c10::str(name, " must not be negative, got ", value);
+    if (note.enumerated && value >= static_cast<int64_t>(note.choices.count)) {
+      misfit_ = c10::str(name, " has the number ", value, ", which means nothing to this version of sgdph");
+    }
   }
   void field(const char*, double&, const detail::FieldNote&) override {}
   void field(const char*, std::string&, const detail::FieldNote&) override {}
@@ -63,8 +69,8 @@ class FitToParameter final : public detail::FieldVisitor {
   void field(const char*, std::vector<double>&, const detail::FieldNote&) override {}
   void field(const char*, std::vector<std::string>&, const detail::FieldNote&) override {}
 
-  const std::string& where_;
   const at::Tensor& parameter_;
+  std::string misfit_;
 };
 
 int64_t read_count(torch::serialize::InputArchive& archive, const std::string& key, const std::string& name) {
@@ -203,8 +209,10 @@ void OptimizerBase::add_param_group(const OptimizerParamGroup& group) {
 }
 
 void OptimizerBase::check() {
-  record_->drop_dead(state_);
-  if (record_->has_options(*defaults_, param_groups_) && record_->has_parameters(param_groups_)) return;
+  if (record_->has_options(*defaults_, param_groups_) && record_->has_parameters(param_groups_)) {
+    record_->drop_dead(state_);
+    return;
+  }
   check_groups(param_groups_);
   record_->keep_options();
   notice_changes();
@@ -212,7 +220,14 @@ void OptimizerBase::check() {
 
 void OptimizerBase::notice_changes() {
   if (record_->has_parameters(param_groups_)) return;
-  record_->keep_parameters(param_groups_, state_);
+  for (const auto& [parameter, reshaped] : record_->keep_parameters(param_groups_, state_)) {
+    if (reshaped) {
+      erase_state(parameter);
+    } else if (find_state(parameter) != nullptr) {
+      FitToParameter fit(parameter);
+      fields(find_or_make_state(parameter)).visit(fit);
+    }
+  }
   groups_changed();
   record_->drop_dead(state_);
 }
@@ -275,8 +290,7 @@ void OptimizerBase::save(torch::serialize::OutputArchive& archive) const {
   }
 }
 
-void OptimizerBase::load(torch::serialize::InputArchive& archive) {
-  notice_changes();
+int64_t OptimizerBase::read_format(torch::serialize::InputArchive& archive) const {
   c10::IValue saved_name;
   TORCH_CHECK(
       archive.try_read("sgdph_optimizer", saved_name) && saved_name.isString(), name_,
@@ -289,7 +303,12 @@ void OptimizerBase::load(torch::serialize::InputArchive& archive) {
   TORCH_CHECK(
       format <= detail::kArchiveFormat, name_, ": the archive has format ", format,
       ", this version of sgdph reads up to ", detail::kArchiveFormat, "; use a newer sgdph");
+  return format;
+}
 
+void OptimizerBase::load(torch::serialize::InputArchive& archive) {
+  notice_changes();
+  const auto format = read_format(archive);
   // Everything is read and checked before anything is changed.
   std::unique_ptr<OptimizerOptions> defaults = defaults_->clone();
   auto defaults_archive = read_archive(archive, "defaults", name_);
@@ -326,11 +345,14 @@ void OptimizerBase::load(torch::serialize::InputArchive& archive) {
       if (!group_archive.try_read("state/" + std::to_string(j), state_archive)) continue;
       auto state = make_state();
       fields(*state).load(state_archive, format);
-      const auto name = name_of(parameters[j]);
-      const auto parameter_name =
-          where + ", parameter " + std::to_string(j) + (name.empty() ? std::string() : " (" + name + ")");
-      FitToParameter fit(parameter_name, parameters[j]);
+      FitToParameter fit(parameters[j]);
       fields(*state).visit(fit);
+      if (!fit.misfit().empty()) {
+        const auto name = name_of(parameters[j]);
+        TORCH_CHECK(
+            false, where, ", parameter ", j, name.empty() ? std::string() : " (" + name + ")", ": the archive's ",
+            fit.misfit(), "; construct the optimizer on the model it was saved with, or use load_matching");
+      }
       groups[i].states[j] = std::move(state);
     }
   }
@@ -353,6 +375,80 @@ void OptimizerBase::load(torch::serialize::InputArchive& archive) {
   }
   if (shared) set_progress(*shared);
   groups_changed();
+}
+
+LoadReport OptimizerBase::load_matching(torch::serialize::InputArchive& archive) {
+  notice_changes();
+  const auto format = read_format(archive);
+  auto shared = progress();
+  std::vector<std::string> own_names, saved_names;
+  if (shared) {
+    own_names = names_in(*shared);
+    auto progress_archive = read_archive(archive, "progress", name_);
+    shared->load(progress_archive, format);
+    if (format >= 2) saved_names = names_in(*shared);  // version 0.1 wrote none
+  }
+  const auto has_names = [](const std::vector<std::string>& names) {
+    return std::any_of(names.begin(), names.end(), [](const std::string& name) { return !name.empty(); });
+  };
+  const bool by_name = has_names(own_names) && has_names(saved_names);
+  const auto title = [&](const std::vector<std::string>& names, size_t position, size_t group, size_t index) {
+    const bool named = by_name && position < names.size() && !names[position].empty();
+    return named ? names[position] : c10::str("group ", group, " parameter ", index);
+  };
+
+  // Everything is read before anything is changed.
+  std::map<std::string, std::unique_ptr<OptimizerParamState>> saved;
+  std::vector<std::string> order;
+  const auto group_count = static_cast<size_t>(read_count(archive, "groups", name_));
+  for (size_t i = 0; i < group_count; ++i) {
+    const auto where = group_name(name_, i);
+    auto group_archive = read_archive(archive, "group/" + std::to_string(i), where);
+    const auto count = static_cast<size_t>(read_count(group_archive, "params", where));
+    for (size_t j = 0; j < count; ++j) {
+      order.push_back(title(saved_names, order.size(), i, j));
+      auto& state = saved[order.back()];
+      torch::serialize::InputArchive state_archive;
+      if (!group_archive.try_read("state/" + std::to_string(j), state_archive)) continue;
+      state = make_state();
+      fields(*state).load(state_archive, format);
+    }
+  }
+
+  LoadReport report;
+  std::vector<std::pair<at::Tensor, std::unique_ptr<OptimizerParamState>>> taken;
+  size_t position = 0;
+  for (size_t i = 0; i < param_groups_.size(); ++i) {
+    const auto& parameters = param_groups_[i].params();
+    for (size_t j = 0; j < parameters.size(); ++j) {
+      const auto name = title(own_names, position++, i, j);
+      const auto found = saved.find(name);
+      if (found == saved.end()) {
+        report.skipped.push_back(name + ": not in the archive");
+        continue;
+      }
+      auto state = std::move(found->second);
+      saved.erase(found);
+      if (!state) continue;
+      FitToParameter fit(parameters[j]);
+      fields(*state).visit(fit);
+      if (fit.misfit().empty()) {
+        taken.emplace_back(parameters[j], std::move(state));
+      } else {
+        report.skipped.push_back(name + ": the archive's " + fit.misfit());
+      }
+    }
+  }
+  for (const auto& name : order) {
+    if (saved.count(name) != 0) report.skipped.push_back(name + ": in the archive only");
+  }
+
+  report.taken = static_cast<int64_t>(taken.size());
+  state_.clear();
+  for (auto& [parameter, state] : taken) state_[detail::state_key(state_, parameter)] = std::move(state);
+  if (shared) set_matching_progress(*shared);
+  groups_changed();
+  return report;
 }
 
 }  // namespace sgdph

@@ -7,11 +7,17 @@
 #include <string>
 #include <vector>
 
-namespace sgdph {
-
-namespace detail {
+namespace sgdph::detail {
 class OptimizerRecord;
 }
+
+namespace sgdph {
+
+/// What `load_matching` did.
+struct LoadReport {
+  int64_t taken = 0;                 ///< parameters that have the archive's state now
+  std::vector<std::string> skipped;  ///< a line for each parameter, of either side, that has no match, and why
+};
 
 /// What all our optimizers share and LibTorch 1.13's do not have: every option of every group is validated, a parameter
 /// stands in one group only, and an archive restores *everything*, options included. Loading checks the whole archive
@@ -36,6 +42,10 @@ class OptimizerBase : public torch::optim::Optimizer {
 
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;
+  /// Takes what fits from the archive of a model that has changed since, for fine-tuning: the states of parameters that
+  /// have the same name there or, where either side knows no names, the same place in the same group, and the same
+  /// shape. The rest starts empty; options stay this optimizer's own.
+  LoadReport load_matching(torch::serialize::InputArchive& archive);
 
  protected:
   OptimizerBase(
@@ -54,6 +64,11 @@ class OptimizerBase : public torch::optim::Optimizer {
   virtual void set_progress(detail::Fields&) {}
   /// Refuses loaded progress that does not fit this optimizer, before anything is changed.
   virtual void check_progress(const detail::Fields&) const {}
+
+  /// The names of all parameters in progress that was saved, empty texts where one has none.
+  virtual std::vector<std::string> names_in(const detail::Fields& /*progress*/) const { return {}; }
+  /// Takes from progress that was saved with other parameters what holds for any.
+  virtual void set_matching_progress(const detail::Fields&) {}
 
   /// The parameter's name for messages; empty if none is known.
   virtual std::string name_of(const at::Tensor& /*parameter*/) const { return ""; }
@@ -103,6 +118,8 @@ class OptimizerBase : public torch::optim::Optimizer {
   /// Calls `groups_changed` if parameters have been added or exchanged since the last time.
   void notice_changes();
   void check_groups(const std::vector<torch::optim::OptimizerParamGroup>& groups) const;
+  /// Refuses what is no archive of this optimizer.
+  int64_t read_format(torch::serialize::InputArchive& archive) const;
   /// Of the parameters that move; refuses those an update could not take.
   std::vector<at::Tensor> checked_gradients() const;
 

@@ -16,14 +16,14 @@ template <typename Contained>
 class ModuleHolder;
 }  // namespace torch::nn
 
-namespace sgdph {
-
-namespace sgd_ph {
+namespace sgdph::sgd_ph {
 class Blocks;
 class RefreshSchedule;
 class Pending;
 struct Asked;
-}  // namespace sgd_ph
+}  // namespace sgdph::sgd_ph
+
+namespace sgdph {
 
 /// SGD with Partial Hessian (Sun, Yong, Zhang, "SGD with Partial Hessian for Deep Neural Networks Optimization").
 ///
@@ -89,6 +89,8 @@ class SGDPH : public CurvatureOptimizer {
   std::unique_ptr<torch::optim::OptimizerParamState> make_state() const override;
   std::unique_ptr<detail::Fields> progress() const override;
   void set_progress(detail::Fields& progress) override;
+  std::vector<std::string> names_in(const detail::Fields& progress) const override;
+  void set_matching_progress(const detail::Fields& progress) override;
   void check_progress(const detail::Fields& progress) const override;
   std::string name_of(const at::Tensor& parameter) const override;
   void groups_changed() override;

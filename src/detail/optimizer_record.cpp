@@ -25,29 +25,42 @@ bool OptimizerRecord::has_options(const torch::optim::OptimizerOptions& defaults
 
 bool OptimizerRecord::has_parameters(const Groups& groups) const {
   auto next = order_.begin();
-  const auto is_next = [&](const at::TensorImpl* expected) { return next != order_.end() && *next++ == expected; };
+  const auto is_next = [&](const at::Tensor* parameter) {
+    if (next == order_.end()) return false;
+    const auto* const known = *next++;
+    if (known == nullptr || parameter == nullptr) return known == nullptr && parameter == nullptr;
+    return known->address == parameter->unsafeGetTensorImpl() && known->look.is_of(*parameter);
+  };
   for (const auto& group : groups) {
     for (const auto& parameter : group.params()) {
-      if (!is_next(parameter.unsafeGetTensorImpl())) return false;
+      if (!is_next(&parameter)) return false;
     }
     if (!is_next(nullptr)) return false;
   }
   return next == order_.end();
 }
 
-void OptimizerRecord::keep_parameters(const Groups& groups, const States& states) {
+std::vector<OptimizerRecord::Changed> OptimizerRecord::keep_parameters(const Groups& groups, const States& states) {
+  std::vector<Changed> changed;
   order_.clear();
   present_ = 0;
   for (const auto& group : groups) {
     for (const auto& parameter : group.params()) {
       auto* const address = parameter.unsafeGetTensorImpl();
-      order_.push_back(address);
+      auto found = known_.find(address);
+      if (found == known_.end()) {
+        Known known{address, WeakTensor(parameter.getIntrusivePtr()), state_key(states, parameter), Look(parameter)};
+        found = known_.emplace(address, std::move(known)).first;
+      } else if (auto& look = found->second.look; !look.is_of(parameter)) {
+        changed.push_back({parameter, parameter.sizes() != look.sizes});
+        look = Look(parameter);
+      }
+      order_.push_back(&found->second);
       ++present_;
-      if (known_.count(address) != 0) continue;
-      known_.emplace(address, Known{WeakTensor(parameter.getIntrusivePtr()), state_key(states, parameter)});
     }
     order_.push_back(nullptr);
   }
+  return changed;
 }
 
 void OptimizerRecord::drop_dead(States& states) {

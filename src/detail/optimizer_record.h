@@ -24,10 +24,17 @@ class OptimizerRecord {
   /// Keeps the options that `has_options` looked at last.
   void keep_options() { options_.swap(seen_options_); }
 
-  /// Whether the groups hold the parameters that were kept last.
+  /// Whether the groups hold the parameters that were kept last, of the types and shapes and on the devices they had.
   bool has_parameters(const Groups& groups) const;
-  void keep_parameters(const Groups& groups, const States& states);
-  /// Drops the states of parameters that left and are dead. One that somebody holds may come back and keeps its state.
+  /// A parameter whose type, device or shape is not what it was.
+  struct Changed {
+    at::Tensor parameter;
+    bool reshaped = false;
+  };
+  /// Keeps them, and returns those known before that have changed.
+  std::vector<Changed> keep_parameters(const Groups& groups, const States& states);
+  /// Drops the states of parameters that had left when they were kept last, and are dead. One that somebody holds may
+  /// come back and keeps its state.
   void drop_dead(States& states);
 
   /// The parameter's key in the optimizer's states; null if it is not known.
@@ -35,15 +42,28 @@ class OptimizerRecord {
 
  private:
   using WeakTensor = c10::weak_intrusive_ptr<at::TensorImpl, c10::UndefinedTensorImpl>;
+  /// What the states' tensors go by.
+  struct Look {
+    explicit Look(const at::Tensor& tensor)
+        : type(tensor.scalar_type()), device(tensor.device()), sizes(tensor.sizes().vec()) {}
+    bool is_of(const at::Tensor& tensor) const {
+      return type == tensor.scalar_type() && device == tensor.device() && tensor.sizes() == sizes;
+    }
+    at::ScalarType type;
+    at::Device device;
+    std::vector<int64_t> sizes;
+  };
   struct Known {
+    const at::TensorImpl* address;
     WeakTensor tensor;
     StateKey key;
+    Look look;
   };
 
   std::vector<uint64_t> options_;
   std::vector<uint64_t> seen_options_;
-  std::vector<const at::TensorImpl*> order_;  ///< of the parameters; null after each group
-  size_t present_ = 0;                        ///< parameters that have not left
+  std::vector<const Known*> order_;  ///< of the parameters; null after each group
+  size_t present_ = 0;               ///< parameters that have not left
   std::unordered_map<const at::TensorImpl*, Known> known_;
 };
 

@@ -400,4 +400,14 @@ void SGDPH::set_progress(detail::Fields& fields) {
   blocks_->restore(progress.blocks);
 }
 
+std::vector<std::string> SGDPH::names_in(const detail::Fields& fields) const {
+  return dynamic_cast<const SgdPhProgress&>(fields).blocks.names;
+}
+
+void SGDPH::set_matching_progress(const detail::Fields& fields) {
+  // Curvature is corrected by the number of turns it was averaged over; whose turn is next is begun anew.
+  const auto& progress = dynamic_cast<const SgdPhProgress&>(fields);
+  *schedule_ = sgd_ph::RefreshSchedule({std::max<int64_t>(progress.step, 0), std::max<int64_t>(progress.turns, 0), 0});
+}
+
 }  // namespace sgdph

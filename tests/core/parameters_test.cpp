@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 namespace sgdph::test::parameters_test {
 namespace {
 
@@ -94,6 +96,73 @@ TEST_P(ParametersOf, AStateThatIsClearedStartsAnew) {
   for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(torch::equal(parameters[i], fresh->param_groups()[0].params()[i])) << i;
 }
 
+/// As `torch::nn::Module::to` does it: the parameter stays the one it was.
+void become(at::Tensor& parameter, const at::Tensor& value) {
+  parameter.set_data(value);
+  parameter.mutable_grad().reset();
+}
+
+TEST_P(ParametersOf, OneThatChangesItsTypeTakesItsStateAlong) {
+  Parameters narrow;
+  for (const int64_t seed : {1, 2}) {
+    narrow.push_back(matrix(seed).detach().to(torch::kFloat32).requires_grad_(true));
+  }
+  const auto optimizer = make(narrow);
+  for (int i = 0; i < 3; ++i) step(*optimizer);
+  std::stringstream archive;
+  torch::save(*optimizer, archive);
+  const Parameters wide{copy(narrow[0].to(torch::kFloat64)), copy(narrow[1].to(torch::kFloat64))};
+  const auto expected = make(wide);
+  torch::load(*expected, archive);
+
+  for (auto& parameter : narrow) become(parameter, parameter.detach().to(torch::kFloat64));
+  for (int i = 0; i < 2; ++i) {
+    step(*optimizer);
+    step(*expected);
+  }
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(torch::equal(narrow[i], wide[i])) << i;
+  std::stringstream a, b;
+  torch::save(*optimizer, a);
+  torch::save(*expected, b);
+  EXPECT_EQ(a.str(), b.str()) << "a state kept its old type";
+}
+
+TEST_P(ParametersOf, OneThatChangesItsShapeStartsAnew) {
+  const auto optimizer = make({matrix(1), matrix(2)});
+  auto& parameters = optimizer->param_groups()[0].params();
+  for (int i = 0; i < 3; ++i) step(*optimizer);
+  become(parameters[1], torch::cat({parameters[1].detach(), parameters[1].detach()}));
+  const auto fresh = make({copy(parameters[0]), copy(parameters[1])});
+  step(*optimizer);
+  step(*fresh);
+  EXPECT_TRUE(torch::equal(parameters[1], fresh->param_groups()[0].params()[1]));
+  if (GetParam() == "lion") return;  // its steps show no state: they are as long with and without
+  EXPECT_FALSE(torch::equal(parameters[0], fresh->param_groups()[0].params()[0])) << "the other one lost its state";
+}
+
+TEST_P(ParametersOf, AnArchiveGivesWhatFits) {
+  const auto saved = make({matrix(1), matrix(2), matrix(3)});
+  for (int i = 0; i < 3; ++i) step(*saved);
+  std::stringstream file;
+  torch::save(*saved, file);
+  torch::serialize::InputArchive archive;
+  archive.load_from(file);
+  // The second has another shape, the third is new to the group's end; the archive's third finds none.
+  const auto other_shape = torch::ones({5, 2}, torch::kFloat64).requires_grad_(true);
+  const auto optimizer = make({copy(saved->param_groups()[0].params()[0]), other_shape});
+  const auto report = dynamic_cast<OptimizerBase&>(*optimizer).load_matching(archive);
+  EXPECT_EQ(report.taken, 1);
+  ASSERT_EQ(report.skipped.size(), 2);
+  EXPECT_EQ(report.skipped[0].rfind("group 0 parameter 1: the archive's ", 0), 0) << report.skipped[0];
+  EXPECT_NE(report.skipped[0].find("has shape [3, 2], the parameter [5, 2]"), std::string::npos);
+  EXPECT_EQ(report.skipped[1], "group 0 parameter 2: in the archive only");
+  EXPECT_EQ(optimizer->state().size(), 1);
+  EXPECT_EQ(optimizer->param_groups()[0].options().get_lr(), 0.01);
+  step(*saved);
+  step(*optimizer);
+  EXPECT_TRUE(torch::equal(optimizer->param_groups()[0].params()[0], saved->param_groups()[0].params()[0]));
+}
+
 INSTANTIATE_TEST_SUITE_P(Optimizers, ParametersOf, testing::ValuesIn(our_optimizers()), [](const auto& info) {
   auto name = info.param;
   for (auto& letter : name) letter = letter == '-' ? '_' : letter;
@@ -115,6 +184,61 @@ TEST(ParametersOfSgdPh, OneThatGoesToAnotherGroupHasThatGroupsOptions) {
   step(optimizer);
   EXPECT_EQ(optimizer.partition().entries[1].group, 1);
   EXPECT_FALSE(optimizer.partition().entries[1].second_order);
+}
+
+/// Two layers and a norm; `deep` has one more layer before the last.
+torch::nn::Sequential network(bool deep) {
+  torch::manual_seed(3);
+  torch::nn::Sequential model;
+  model->push_back("first", torch::nn::Linear(4, 6));
+  model->push_back("norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({6})));
+  if (deep) model->push_back("between", torch::nn::Linear(6, 6));
+  model->push_back("last", torch::nn::Linear(6, 3));
+  model->to(torch::kFloat64);
+  return model;
+}
+
+TEST(LoadMatching, GoesByNamesWhereThereAreSome) {
+  auto small = network(false), large = network(true);
+  SGDPH saved(*small, SGDPHOptions(0.1).shift_guard(false));
+  const auto inputs = torch::randn({5, 4}, torch::kFloat64);
+  for (int i = 0; i < 4; ++i) train_step(saved, [&] { return small->forward(inputs).pow(4).sum(); });
+  std::stringstream file;
+  torch::save(saved, file);
+  torch::serialize::InputArchive archive;
+  archive.load_from(file);
+  SGDPH optimizer(*large, SGDPHOptions(0.02).shift_guard(false));
+  const auto report = optimizer.load_matching(archive);
+  EXPECT_EQ(report.taken, 6);
+  EXPECT_EQ(
+      report.skipped,
+      (std::vector<std::string>{"between.weight: not in the archive", "between.bias: not in the archive"}));
+  for (const auto& item : small->named_parameters()) {
+    const auto* from = saved.param_state(item.value());
+    const auto* to = optimizer.param_state(large->named_parameters()[item.key()]);
+    ASSERT_NE(to, nullptr) << item.key();
+    EXPECT_TRUE(torch::equal(to->momentum_buffer(), from->momentum_buffer())) << item.key();
+    EXPECT_EQ(to->refreshes(), from->refreshes()) << item.key();
+  }
+  EXPECT_EQ(optimizer.param_groups()[0].options().get_lr(), 0.02) << "options stay the optimizer's own";
+  train_step(optimizer, [&] { return large->forward(inputs).pow(4).sum(); });
+  EXPECT_TRUE(optimizer.last_step().applied);
+  EXPECT_EQ(optimizer.last_step().step, 5) << "the count goes on";
+}
+
+TEST(LoadMatching, OfAnotherOptimizersArchiveChangesNothing) {
+  AdaBelief saved(Parameters{matrix(1)});
+  step(saved);
+  std::stringstream file, before, after;
+  torch::save(saved, file);
+  torch::serialize::InputArchive archive;
+  archive.load_from(file);
+  Lion optimizer(Parameters{matrix(1)});
+  step(optimizer);
+  torch::save(optimizer, before);
+  EXPECT_ERROR(optimizer.load_matching(archive), "Lion", "AdaBelief");
+  torch::save(optimizer, after);
+  EXPECT_EQ(before.str(), after.str());
 }
 
 TEST(MomentumOfSgdPh, WithoutWeightHasNoBuffer) {
