@@ -30,6 +30,10 @@ struct CommandLine {
 };
 CommandLine make_command_line();
 
+/// The whole command: reads the command line, does what it says and gives the exit code. No exception leaves it: 2 is
+/// a mistake in the input and 1 any other failure, each with one line on standard error.
+int run(int argc, char** argv);
+
 Action setup_train(CLI::App& app);
 Action setup_eval(CLI::App& app);
 Action setup_compare(CLI::App& app);

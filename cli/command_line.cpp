@@ -1,7 +1,7 @@
 #include "command.h"
 
 #include "base/machine.h"
-#include "train/libtorch_version.h"
+#include "train/libtorch.h"
 
 #include <CLI/CLI.hpp>
 

@@ -7,8 +7,8 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cost/cost.h"
+#include "cost/measurement.h"
 #include "cost/report.h"
-#include "cost/task.h"
 
 #include <CLI/CLI.hpp>
 
@@ -71,7 +71,7 @@ lab::cost::CostOptions cost_options(const CostCommand& command) {
 }
 
 int run(const CostCommand& command) {
-  if (!command.task.empty()) return lab::cost::run_task(command.task);
+  if (!command.task.empty()) return lab::cost::do_measurement(command.task);
   const auto options = cost_options(command);
   if (!command.output_dir.empty()) lab::make_writable_folder(command.output_dir);
   const auto [report, stopped] = lab::cost::measure_cost(options);

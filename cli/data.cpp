@@ -15,8 +15,8 @@
 #include "base/terminal.h"
 #include "command.h"
 #include "data/datasets.h"
+#include "fetch/download.h"
 #include "fetch/fetch.h"
-#include "fetch/transfer.h"
 #include "fetch/verify.h"
 #include "tables/table.h"
 

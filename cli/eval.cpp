@@ -8,8 +8,8 @@
 #include "models/state_dict.h"
 #include "saved_model.h"
 #include "train/evaluate.h"
-#include "train/network.h"
 #include "train/resolve.h"
+#include "train/run_parts.h"
 
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>

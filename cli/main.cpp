@@ -1,6 +1,6 @@
 #include "base/progress.h"
 #include "base/terminal.h"
-#include "run.h"
+#include "command.h"
 #include "train/compat.h"
 
 #include <spdlog/sinks/stdout_color_sinks.h>

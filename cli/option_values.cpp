@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "cost/engine.h"
-#include "name_tables.h"
+#include "list.h"
 #include "settings/settings.h"
 
 #include <CLI/CLI.hpp>

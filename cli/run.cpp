@@ -1,9 +1,8 @@
-#include "run.h"
+#include "command.h"
 
 #include "base/error.h"
 #include "base/names.h"
 #include "base/terminal.h"
-#include "command.h"
 #include "option_values.h"
 #include "settings/renamed.h"
 

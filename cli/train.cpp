@@ -5,6 +5,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "evaluate_path.h"
+#include "models/models.h"
 #include "settings_options.h"
 #include "train/resolve.h"
 #include "train/trainer.h"

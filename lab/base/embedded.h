@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,9 @@ struct EmbeddedFile {
 };
 
 /// The file of that name; null if there is none.
-const EmbeddedFile* find_embedded(const std::vector<EmbeddedFile>& files, std::string_view name);
+inline const EmbeddedFile* find_embedded(const std::vector<EmbeddedFile>& files, std::string_view name) {
+  const auto found = std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.name == name; });
+  return found == files.end() ? nullptr : &*found;
+}
 
 }  // namespace sgdph::lab

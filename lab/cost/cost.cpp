@@ -7,11 +7,9 @@
 #include "base/progress.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "cost/cost_row.h"
-#include "cost/picture.h"
+#include "cost/measurement.h"
 #include "cost/report.h"
-#include "cost/task.h"
-#include "train/libtorch_version.h"
+#include "train/libtorch.h"
 
 #include <fmt/format.h>
 
@@ -27,9 +25,9 @@ constexpr double kStartSeconds = 1;   // of a process
 constexpr double kStepSeconds = 0.5;  // of a plain step, where it was not measured
 constexpr double kRoundsAtLeast = 5;  // and one to warm up, but slow engines in every second only
 
-/// A task, what it is called, and about how long it takes.
-struct PlannedTask {
-  CostTask task;
+/// A measurement, what it is called, and about how long it takes.
+struct PlannedMeasurement {
+  Measurement measurement;
   std::string title;
   double seconds = 0;
 };
@@ -51,12 +49,12 @@ std::map<std::string, double> seconds_per_image(const CostOptions& options) {
   const auto batch_size = *std::min_element(options.batch_sizes.begin(), options.batch_sizes.end());
   for (const auto& model : options.models) {
     if (interrupted()) break;
-    CostTask task;
-    task.engines = {baseline_engine(models::Kernels::Fast).name};
-    task.workload = {model, options.form, batch_size, options.seed};
-    task.limit.rounds = 2;
-    task.threads = options.threads;
-    const auto end = run_task_process(task, quiet);
+    Measurement measurement;
+    measurement.engines = {baseline_engine(models::Kernels::Fast).name};
+    measurement.workload = {model, options.form, batch_size, options.seed};
+    measurement.limit.rounds = 2;
+    measurement.threads = options.threads;
+    const auto end = run_measurement(measurement, quiet);
     if (end.result.is_null()) continue;
     seconds[model] = end.result.get<GroupTimes>().engines.front().seconds().value / static_cast<double>(batch_size);
   }
@@ -64,36 +62,37 @@ std::map<std::string, double> seconds_per_image(const CostOptions& options) {
 }
 
 /// What is to be done for a workload: memory first, since it tells whether an engine fits.
-std::vector<PlannedTask> tasks_of(
+std::vector<PlannedMeasurement> measurements_of(
     const CostOptions& options, const Workload& workload, const std::vector<Engine>& measured, double step) {
-  CostTask task;
-  task.workload = workload;
-  task.limit = options.limit;
-  task.every_position = options.limit.every_position;
-  task.threads = options.threads;
+  Measurement measurement;
+  measurement.workload = workload;
+  measurement.limit = options.limit;
+  measurement.every_position = options.limit.every_position;
+  measurement.threads = options.threads;
   const auto place = fmt::format("{}, batch {}", workload.model, workload.batch_size);
-  std::vector<PlannedTask> tasks;
+  std::vector<PlannedMeasurement> measurements;
   double round = 0;
   std::vector<std::string> names;
   for (const auto& engine : measured) {
     round += engine.expected * step;
     names.push_back(engine.name);
     if (!options.memory) continue;
-    task.kind = "memory";
-    task.engines = {engine.name};
+    measurement.kind = "memory";
+    measurement.engines = {engine.name};
     const double steps = !engine.has_blocks() ? 2 : options.limit.every_position ? 40 : 4;
-    tasks.push_back(
-        {task, fmt::format("{}: memory of {}", place, engine.label), kStartSeconds + steps * engine.expected * step});
+    measurements.push_back(
+        {measurement, fmt::format("{}: memory of {}", place, engine.label),
+         kStartSeconds + steps * engine.expected * step});
   }
-  task.kind = "time";
-  task.engines = names;
+  measurement.kind = "time";
+  measurement.engines = names;
   const auto seconds = options.limit.rounds > 0 ? static_cast<double>(options.limit.rounds + 1) * round
                                                 : std::max(options.limit.seconds, kRoundsAtLeast * round);
-  tasks.push_back({task, place + ": time", kStartSeconds + seconds});
-  return tasks;
+  measurements.push_back({measurement, place + ": time", kStartSeconds + seconds});
+  return measurements;
 }
 
-/// What the tasks of a workload gave.
+/// What the measurements of a workload gave.
 struct Findings {
   std::map<std::string, EngineMemory> memory;
   std::map<std::string, EngineTimes> times;
@@ -102,8 +101,8 @@ struct Findings {
 };
 
 /// Leaves out engines that did not fit into memory; false if nothing is left to compare.
-bool only_what_fits(CostTask& task, const Findings& findings) {
-  auto& names = task.engines;
+bool only_what_fits(Measurement& measurement, const Findings& findings) {
+  auto& names = measurement.engines;
   const auto lost = [&](const std::string& name) { return findings.notes.count(name) != 0; };
   for (const auto& name : names) {
     if (engine(name).is_baseline() && lost(name)) return false;
@@ -112,15 +111,15 @@ bool only_what_fits(CostTask& task, const Findings& findings) {
   return !names.empty();
 }
 
-void run_planned(PlannedTask& planned, Findings& findings, Progress& progress) {
-  if (planned.task.kind == "time" && !only_what_fits(planned.task, findings)) return;
+void run_planned(PlannedMeasurement& planned, Findings& findings, Progress& progress) {
+  if (planned.measurement.kind == "time" && !only_what_fits(planned.measurement, findings)) return;
   progress.begin(planned.title, planned.seconds);
-  auto end = run_task_process(planned.task, progress);
+  auto end = run_measurement(planned.measurement, progress);
   if (end.result.is_null()) {
     if (interrupted()) return;
-    for (const auto& name : planned.task.engines) findings.notes[name] = end.error;
-  } else if (planned.task.kind == "memory") {
-    findings.memory[planned.task.engines.front()] = end.result.get<EngineMemory>();
+    for (const auto& name : planned.measurement.engines) findings.notes[name] = end.error;
+  } else if (planned.measurement.kind == "memory") {
+    findings.memory[planned.measurement.engines.front()] = end.result.get<EngineMemory>();
   } else {
     auto times = end.result.get<GroupTimes>();
     for (auto& engine : times.engines) findings.times[engine.engine] = std::move(engine);
@@ -141,7 +140,7 @@ void add_rows(
   }
   if (!findings.fast_to_stock.empty()) {
     report.fast_to_stock.push_back(
-        {workload.model, workload.batch_size, tables::median_estimate(std::move(findings.fast_to_stock))});
+        {workload.model, workload.batch_size, tables::median_figure(std::move(findings.fast_to_stock))});
   }
 }
 
@@ -173,21 +172,21 @@ CostResult measure_cost(const CostOptions& options) {
   const auto measured = with_references(options.engines);
   const auto workloads = workloads_of(options);
   const auto per_image = workloads.size() > 1 ? seconds_per_image(options) : std::map<std::string, double>();
-  std::vector<std::vector<PlannedTask>> plan;
+  std::vector<std::vector<PlannedMeasurement>> plan;
   double total = 0;
   for (const auto& workload : workloads) {
     const auto found = per_image.find(workload.model);
     const auto step =
         found == per_image.end() ? kStepSeconds : found->second * static_cast<double>(workload.batch_size);
-    plan.push_back(tasks_of(options, workload, measured, step));
-    for (const auto& task : plan.back()) total += task.seconds;
+    plan.push_back(measurements_of(options, workload, measured, step));
+    for (const auto& measurement : plan.back()) total += measurement.seconds;
   }
   if (workloads.size() > 1) print(stderr, "{} workloads, about {}\n", workloads.size(), duration_text(total));
   Progress progress(ProgressStyle::Auto, total, total);
   for (size_t i = 0; i < workloads.size() && !interrupted(); ++i) {
     Findings findings;
-    for (auto& task : plan[i]) {
-      if (!interrupted()) run_planned(task, findings, progress);
+    for (auto& measurement : plan[i]) {
+      if (!interrupted()) run_planned(measurement, findings, progress);
     }
     add_rows(report, workloads[i], measured, findings);
   }

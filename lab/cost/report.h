@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "records/cost_record.h"
-#include "tables/presentation.h"
+#include "tables/document.h"
 
 namespace sgdph::lab::cost {
 
@@ -16,5 +16,9 @@ std::vector<std::vector<const records::CostRow*>> by_workload(const records::Cos
 /// For readers a table for each workload, and with `positions` one for each engine with blocks. The flat table is of
 /// engines, or of blocks with `positions`.
 tables::Presentation present(const records::CostReport& report, bool positions = false);
+
+/// How the time of a step relative to SGDM scales with the batch, as SVG: a panel for each network, a line for each
+/// engine with its intervals, both axes logarithmic. Follows the reader's choice of light or dark.
+std::string cost_picture(const records::CostReport& report);
 
 }  // namespace sgdph::lab::cost

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/normalisation.h"
 
 namespace sgdph::lab::data {
 

@@ -1,4 +1,4 @@
-#include "data/fashion_mnist.h"
+#include "data/openers.h"
 
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-#include "data/image_folder.h"
+#include "data/openers.h"
 
 #include <algorithm>
 #include <cctype>

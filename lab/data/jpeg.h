@@ -3,7 +3,6 @@
 #include <string>
 #include <string_view>
 
-#include "data/crop.h"
 #include "data/resize.h"
 
 namespace sgdph::lab::data {

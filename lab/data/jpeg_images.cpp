@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/files.h"
-#include "data/crop.h"
 #include "data/jpeg.h"
 #include "data/resize.h"
 

@@ -1,24 +1,93 @@
 #include "data/loader.h"
 
+#include "base/error.h"
+
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
-#include "data/buffer_pool.h"
-
 namespace sgdph::lab::data {
 namespace {
+
+// As LibTorch aligns its own.
+constexpr std::align_val_t kAlignment{64};
+
+struct Free {
+  void operator()(float* memory) const { ::operator delete(memory, kAlignment); }
+};
+
+struct Buffer {
+  std::unique_ptr<float, Free> memory;
+  size_t values = 0;
+};
+
+/// Memory for batches, used again when the last tensor that refers to it is gone: fresh memory of 40 MB and more comes
+/// from the system page by page, which costs as much as filling it. Thread-safe; tensors may outlive the pool.
+class BufferPool {
+ public:
+  BufferPool();
+
+  /// Floats, not initialised.
+  at::Tensor tensor(const std::vector<int64_t>& sizes);
+
+ private:
+  struct Shelf;
+  std::shared_ptr<Shelf> shelf_;
+};
+
+struct BufferPool::Shelf {
+  std::mutex mutex;
+  std::vector<Buffer> unused;
+
+  Buffer take(size_t values) {
+    {
+      const std::lock_guard lock(mutex);
+      for (auto& candidate : unused) {
+        if (candidate.values < values) continue;
+        std::swap(candidate, unused.back());
+        auto buffer = std::move(unused.back());
+        unused.pop_back();
+        return buffer;
+      }
+    }
+    Buffer buffer;
+    buffer.memory.reset(static_cast<float*>(::operator new(values * sizeof(float), kAlignment)));
+    buffer.values = values;
+    return buffer;
+  }
+
+  void put_back(Buffer buffer) {
+    const std::lock_guard lock(mutex);
+    unused.push_back(std::move(buffer));
+  }
+};
+
+BufferPool::BufferPool() : shelf_(std::make_shared<Shelf>()) {}
+
+at::Tensor BufferPool::tensor(const std::vector<int64_t>& sizes) {
+  size_t values = 1;
+  for (const auto size : sizes) values *= static_cast<size_t>(size);
+  // A function object that is kept must be copyable, which a Buffer is not.
+  auto lent = std::make_shared<Buffer>(shelf_->take(values));
+  auto* memory = lent->memory.get();
+  const auto give_back = [lent = std::move(lent), shelf = shelf_](void*) { shelf->put_back(std::move(*lent)); };
+  return at::from_blob(memory, sizes, give_back, at::TensorOptions().dtype(at::kFloat));
+}
 
 // Streams of the generator: epochs count from 0, images of an epoch from 1.
 constexpr uint64_t kChoiceStream = ~uint64_t{0};

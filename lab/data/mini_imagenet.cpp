@@ -1,4 +1,4 @@
-#include "data/mini_imagenet.h"
+#include "data/openers.h"
 
 #include <map>
 #include <string>

@@ -2,11 +2,8 @@
 
 #include <utility>
 
-#include "data/cifar.h"
 #include "data/datasets.h"
-#include "data/fashion_mnist.h"
-#include "data/image_folder.h"
-#include "data/mini_imagenet.h"
+#include "data/openers.h"
 
 namespace sgdph::lab::data {
 namespace {

@@ -1,13 +1,15 @@
 #include "fetch/download.h"
 
-#include <algorithm>
-#include <array>
-#include <thread>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "fetch/http_request.h"
 #include "fetch/part_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <thread>
 
 namespace sgdph::lab::fetch {
 namespace {
@@ -77,6 +79,8 @@ void complete(const std::string& url, PartFile& part, const DownloadOptions& opt
   }
 }
 
+constexpr double kMegabyte = 1e6;
+
 }  // namespace
 
 void download(
@@ -94,6 +98,18 @@ void download(
     }
   }
   part.put_in_place();
+}
+
+std::string TransferText::at(int64_t bytes, int64_t total, double now) {
+  // A download that starts anew begins again here as well.
+  if (begun_ < 0 || bytes < begun_) {
+    begun_ = bytes;
+    started_ = now;
+  }
+  const double speed = now > started_ ? static_cast<double>(bytes - begun_) / (now - started_) : 0;
+  const auto rate = speed > 0 ? fmt::format("  {:.1f} MB/s", speed / kMegabyte) : "";
+  const auto whole = total > 0 ? fmt::format(" of {:.1f}", static_cast<double>(total) / kMegabyte) : "";
+  return fmt::format("{:.1f}{} MB{}", static_cast<double>(bytes) / kMegabyte, whole, rate);
 }
 
 }  // namespace sgdph::lab::fetch

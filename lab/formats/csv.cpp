@@ -7,7 +7,8 @@
 
 namespace sgdph::lab::formats {
 
-CsvReader::CsvReader(std::string_view bytes, std::string where) : rest_(bytes), where_(std::move(where)) {}
+CsvReader::CsvReader(std::string_view bytes, std::string where, size_t lines_before)
+    : rest_(bytes), where_(std::move(where)), number_(lines_before) {}
 
 std::string CsvReader::place() const {
   return fmt::format("{}:{}", where_, number_);

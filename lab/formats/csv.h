@@ -11,8 +11,9 @@ namespace sgdph::lab::formats {
 /// line end. Lines may end as on Windows, and the last one may be blank.
 class CsvReader {
  public:
-  /// `where` names the source in messages, which count lines from 1. `bytes` must outlive this.
-  CsvReader(std::string_view bytes, std::string where);
+  /// `where` names the source in messages, which count lines from 1, after those before the text if it is a part of a
+  /// file. `bytes` must outlive this.
+  CsvReader(std::string_view bytes, std::string where, size_t lines_before = 0);
 
   /// Goes to the next line; false after the last. A quote that does not end is a UserError.
   bool next();
@@ -28,7 +29,7 @@ class CsvReader {
 
   std::string_view rest_;
   std::string where_;
-  size_t number_ = 0;
+  size_t number_;
   std::string_view line_;
   std::vector<std::string> fields_;
 };

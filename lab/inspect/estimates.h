@@ -1,11 +1,14 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "inspect/hessian_block.h"
 #include "optimizers/training_optimizer.h"
+#include "records/inspect_record.h"
 #include "settings/settings.h"
 
 namespace sgdph::lab::inspect {
@@ -37,5 +40,11 @@ class RunningEstimates {
   std::vector<std::string> probes_;
   std::vector<std::unique_ptr<optimizers::TrainingOptimizer>> optimizers_;
 };
+
+/// How far numbers are from the true diagonal.
+records::Agreement agreement(const at::Tensor& numbers, const at::Tensor& diagonal);
+
+/// All that is known of a block: its couplings, and how row sum and estimates agree with its diagonal.
+records::BlockRow block_row(const HessianBlock& hessian, const std::vector<HeldEstimate>& held);
 
 }  // namespace sgdph::lab::inspect

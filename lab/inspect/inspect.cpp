@@ -8,9 +8,9 @@
 #include "base/progress.h"
 #include "base/terminal.h"
 #include "base/text.h"
-#include "inspect/verdict.h"
+#include "inspect/report.h"
 #include "tables/statistics.h"
-#include "train/libtorch_version.h"
+#include "train/libtorch.h"
 
 #include <ATen/Functions.h>
 #include <fmt/format.h>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "inspect/figures.h"
+#include "inspect/estimates.h"
 
 namespace sgdph::lab::inspect {
 

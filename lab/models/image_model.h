@@ -2,8 +2,6 @@
 
 #include <torch/nn/module.h>
 
-#include <cstdint>
-
 namespace sgdph::lab::models {
 
 /// A network for images: its forward maps [n, channels, height, width] to class scores.
@@ -11,7 +9,5 @@ class ImageModel : public torch::nn::Module {
  public:
   virtual at::Tensor forward(at::Tensor images) = 0;
 };
-
-int64_t count_parameters(const torch::nn::Module& model);
 
 }  // namespace sgdph::lab::models

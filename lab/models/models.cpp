@@ -83,4 +83,10 @@ std::shared_ptr<ImageModel> make_model(const ModelOptions& options) {
   return model;
 }
 
+int64_t count_parameters(const torch::nn::Module& model) {
+  int64_t count = 0;
+  for (const auto& parameter : model.parameters()) count += parameter.numel();
+  return count;
+}
+
 }  // namespace sgdph::lab::models

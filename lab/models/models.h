@@ -5,6 +5,10 @@
 #include <string>
 #include <vector>
 
+namespace torch::nn {
+class Module;
+}
+
 namespace sgdph::lab::models {
 
 class ImageModel;
@@ -37,5 +41,7 @@ struct ModelOptions {
 const std::vector<ModelInfo>& model_infos();
 /// Builds and initialises (from LibTorch's default generator) a network; a UserError for what cannot be.
 std::shared_ptr<ImageModel> make_model(const ModelOptions& options);
+
+int64_t count_parameters(const torch::nn::Module& model);
 
 }  // namespace sgdph::lab::models

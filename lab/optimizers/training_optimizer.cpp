@@ -1,8 +1,8 @@
 #include "optimizers/training_optimizer.h"
 
 #include "base/error.h"
-#include "optimizers/curvature_control.h"
 
+#include <ATen/Functions.h>
 #include <sgdph/catalogue.h>
 #include <sgdph/curvature_optimizer.h>
 #include <torch/nn/module.h>
@@ -76,6 +76,23 @@ std::unique_ptr<TrainingOptimizer> make_optimizer(
     // The optimizers' own checks name option, value and bound.
     throw UserError(error.what());
   }
+}
+
+SGDPH::CurvatureFilter curvature_control(const OptimizerValues& values) {
+  const auto control = values.find(kCurvatureControl);
+  if (control == values.end()) return nullptr;
+  if (control->second == kBlockMean) {
+    return [](const at::Tensor& curvature) { return curvature.mean().expand_as(curvature).contiguous(); };
+  }
+  if (control->second == kConstantMultiplier) {
+    const auto stand_in = values.at("lr_so").get<double>() / values.at(kBlockMultiplier).get<double>();
+    return [stand_in](const at::Tensor& curvature) { return at::full_like(curvature, stand_in); };
+  }
+  return nullptr;
+}
+
+void set_curvature_control(torch::optim::Optimizer& optimizer, const OptimizerValues& values) {
+  if (auto filter = curvature_control(values)) dynamic_cast<SGDPH&>(optimizer).set_curvature_filter(std::move(filter));
 }
 
 }  // namespace sgdph::lab::optimizers

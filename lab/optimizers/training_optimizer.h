@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sgdph/sgd_ph.h>
 #include <torch/optim/optimizer.h>
 
 #include <memory>
@@ -45,5 +46,12 @@ class TrainingOptimizer {
 /// From resolved values (`resolve_optimizer`). A value the optimizer refuses is a UserError.
 std::unique_ptr<TrainingOptimizer> make_optimizer(
     const torch::nn::Module& model, const std::string& name, const OptimizerValues& values, int64_t seed);
+
+/// The filter of resolved values; null for none. The curvature is measured all the same, so that time and random draws
+/// are those of the run it is compared with.
+SGDPH::CurvatureFilter curvature_control(const OptimizerValues& values);
+
+/// Sets it, if the values have a control.
+void set_curvature_control(torch::optim::Optimizer& optimizer, const OptimizerValues& values);
 
 }  // namespace sgdph::lab::optimizers

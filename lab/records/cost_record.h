@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "records/machine_facts.h"
+#include "records/run_record.h"
 #include "tables/statistics.h"
 
 namespace sgdph::lab::records {
@@ -38,8 +38,8 @@ struct CostRow {
   std::string engine;
   std::string kernels;
   std::string note;  ///< why there are no figures
-  tables::Estimate seconds;
-  tables::Estimate ratio;  ///< to SGDM with the same layers
+  tables::Figure seconds;
+  tables::Figure ratio;  ///< to SGDM with the same layers
   MemoryFigures held;
   MemoryFigures resident;
   std::vector<PositionRow> positions;
@@ -51,7 +51,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(
 struct KernelRow {
   std::string model;
   int64_t batch_size = 0;
-  tables::Estimate ratio;
+  tables::Figure ratio;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelRow, model, batch_size, ratio)
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "records/machine_facts.h"
+#include "records/run_record.h"
 
 namespace sgdph::lab::records {
 

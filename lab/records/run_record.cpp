@@ -1,12 +1,18 @@
 #include "records/run_record.h"
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/machine.h"
 #include "records/run_log.h"
 #include "settings/settings.h"
 
 #include <algorithm>
 
 namespace sgdph::lab::records {
+
+MachineFacts machine_facts(const std::string& libtorch, int64_t threads) {
+  return {cpu_name(), libtorch, sgdph_version(), time_stamp(), threads};
+}
 
 std::string RunRecord::header_text(const char* key) const {
   const auto entry = header.value(key, nlohmann::json());

@@ -10,6 +10,16 @@
 
 namespace sgdph::lab::records {
 
+/// By what and when something was computed: what every record says first.
+struct MachineFacts {
+  std::string cpu, libtorch, version, started;
+  int64_t threads = 0;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(MachineFacts, cpu, libtorch, version, started, threads)
+
+/// Of this machine, now. LibTorch's version comes from those that see LibTorch.
+MachineFacts machine_facts(const std::string& libtorch, int64_t threads);
+
 /// What a run's folder says of it. Made from the log alone, so that tables are rebuilt without training.
 struct RunRecord {
   std::filesystem::path folder;

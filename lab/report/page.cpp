@@ -3,18 +3,101 @@
 #include "base/error.h"
 #include "base/escape.h"
 #include "report/figure.h"
-#include "report/notes.h"
-#include "report/page_data.h"
-#include "report/page_files.h"
 #include "report/sections.h"
 
+#include <cmark.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace sgdph::lab::report {
 namespace {
+
+constexpr int kHighestHeading = 3;
+constexpr int kLowestHeading = 6;
+
+template <auto function>
+struct Release {
+  template <class T>
+  void operator()(T* object) const {
+    function(object);
+  }
+};
+using Node = std::unique_ptr<cmark_node, Release<cmark_node_free>>;
+using Iterator = std::unique_ptr<cmark_iter, Release<cmark_iter_free>>;
+using Text = std::unique_ptr<char, Release<std::free>>;
+
+void put_in_place(cmark_node* old, cmark_node* other) {
+  cmark_node_replace(old, other);
+  cmark_node_free(old);
+}
+
+cmark_node* text_node(const char* literal) {
+  auto* node = cmark_node_new(CMARK_NODE_TEXT);
+  cmark_node_set_literal(node, literal);
+  return node;
+}
+
+cmark_node* link_to(cmark_node* image) {
+  auto* link = cmark_node_new(CMARK_NODE_LINK);
+  cmark_node_set_url(link, cmark_node_get_url(image));
+  while (auto* child = cmark_node_first_child(image)) cmark_node_append_child(link, child);
+  return link;
+}
+
+/// A node may be replaced when the iterator leaves it, and one without children when it comes to it.
+void tame(cmark_node* node, cmark_event_type event) {
+  switch (cmark_node_get_type(node)) {
+    case CMARK_NODE_HTML_INLINE: return put_in_place(node, text_node(cmark_node_get_literal(node)));
+    case CMARK_NODE_HTML_BLOCK: {
+      auto* paragraph = cmark_node_new(CMARK_NODE_PARAGRAPH);
+      cmark_node_append_child(paragraph, text_node(cmark_node_get_literal(node)));
+      return put_in_place(node, paragraph);
+    }
+    case CMARK_NODE_IMAGE:
+      if (event == CMARK_EVENT_EXIT) put_in_place(node, link_to(node));
+      return;
+    case CMARK_NODE_HEADING:
+      if (event == CMARK_EVENT_EXIT) {
+        const auto level = cmark_node_get_heading_level(node) + 1;
+        cmark_node_set_heading_level(node, std::clamp(level, kHighestHeading, kLowestHeading));
+      }
+      return;
+    default: return;
+  }
+}
+
+using nlohmann::json;
+
+/// Figures of five digits, which keeps the page small; JSON has null for what is no number.
+std::vector<double> rounded(std::vector<double> values) {
+  for (auto& value : values) value = std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr);
+  return values;
+}
+
+json series_json(const Series& series) {
+  auto mean = json::array();
+  auto deviation = json::array();
+  for (const auto& curve : series.curves.metrics) {
+    mean.push_back(rounded(curve.mean));
+    deviation.push_back(rounded(curve.deviation));
+  }
+  return {
+      {"label", series.label},
+      {"color", series.style.colour},
+      {"dash", series.style.dashes},
+      {"epoch", series.curves.epochs},
+      {"seconds", rounded(series.curves.seconds)},
+      {"runs", series.curves.counts},
+      {"mean", mean},
+      {"std", deviation}};
+}
 
 std::string_view page_file(std::string_view name) {
   const auto* file = find_embedded(page_files(), name);
@@ -49,6 +132,29 @@ std::string comparison_html(const Comparison& comparison, size_t index) {
 
 }  // namespace
 
+std::string notes_html(const std::string& text) {
+  const Node document(cmark_parse_document(text.data(), text.size(), CMARK_OPT_DEFAULT));
+  const Iterator at(cmark_iter_new(document.get()));
+  for (auto event = cmark_iter_next(at.get()); event != CMARK_EVENT_DONE; event = cmark_iter_next(at.get())) {
+    tame(cmark_iter_get_node(at.get()), event);
+  }
+  const Text html(cmark_render_html(document.get(), CMARK_OPT_NOBREAKS));
+  return html.get();
+}
+
+std::string page_data(const std::vector<Comparison>& comparisons) {
+  json data{{"metrics", json::array()}, {"tasks", json::array()}};
+  for (const auto& metric : kMetrics) data["metrics"].push_back({{"title", metric.title}, {"unit", metric.unit}});
+  for (const auto& comparison : comparisons) {
+    auto list = json::array();
+    for (const auto& series : comparison.series) {
+      if (!series.runs.empty()) list.push_back(series_json(series));
+    }
+    data["tasks"].push_back({{"series", list}});
+  }
+  return escape_script(data.dump());
+}
+
 std::string render_page(const ReportContent& content) {
   if (!find_embedded(page_files(), "chart.js")) {
     fail(
@@ -61,7 +167,7 @@ std::string render_page(const ReportContent& content) {
     links += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", id, escape_html(title));
   };
   const auto add_section = [&](const std::string& id, const std::string& title, const std::string& html) {
-    body += filled(page_file("section.html"), {{"id", id}, {"title", escape_html(title)}, {"body", html}});
+    body += fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", id, escape_html(title), html);
   };
   if (!content.notes.empty()) add_section("notes", "Notes", notes_html(content.notes));
   for (size_t i = 0; i < content.comparisons.size(); ++i) {

@@ -7,8 +7,8 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "report/figure.h"
-#include "report/markdown.h"
 #include "report/page.h"
+#include "report/sections.h"
 
 namespace sgdph::lab::report {
 namespace {
@@ -17,6 +17,22 @@ namespace fs = std::filesystem;
 
 fs::path folder_of(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
+}
+
+/// The page as text: tables, and links to the figures if they were written. `figures` is their folder as seen from the
+/// text; empty: none.
+std::string render_markdown(const ReportContent& content, const std::filesystem::path& figures) {
+  tables::Document body;
+  for (const auto& comparison : content.comparisons) {
+    std::vector<tables::Picture> pictures;
+    for (size_t i = 0; i < kMetrics.size() && !figures.empty(); ++i) {
+      pictures.push_back({kMetrics[i].title, "", (figures / figure_name(comparison, i)).generic_string()});
+    }
+    body.part(comparison.title, results_of(comparison).pictures(pictures).add(details_of(comparison)));
+  }
+  for (const auto& section : sections_of(content, figures)) body.part(section.title, section.body);
+  const auto head = tables::Document().title(content.title).paragraph(content.written).markdown() + "\n";
+  return head + (content.notes.empty() ? "" : content.notes + "\n") + body.markdown();
 }
 
 }  // namespace

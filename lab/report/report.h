@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "report/content.h"
+#include "report/sections.h"
 
 namespace sgdph::lab::report {
 

@@ -4,10 +4,26 @@
 #include <string>
 #include <vector>
 
-#include "report/content.h"
+#include "report/collect.h"
+#include "report/comparison.h"
 #include "tables/document.h"
 
 namespace sgdph::lab::report {
+
+/// All that a report shows.
+struct ReportContent {
+  std::string title;
+  std::string written;  ///< version and date
+  std::string notes;    ///< a writer's, in Markdown; may be empty
+  Collection found;
+  std::vector<Comparison> comparisons;  ///< point into `found`
+
+  ReportContent() = default;
+  ReportContent(const ReportContent&) = delete;
+  ReportContent& operator=(const ReportContent&) = delete;
+  ReportContent(ReportContent&&) = default;
+  ReportContent& operator=(ReportContent&&) = default;
+};
 
 /// A part of a report that is the same as text and on a page.
 struct Section {

@@ -1,7 +1,7 @@
 #include "report/tables.h"
 
 #include "settings/settings.h"
-#include "tables/text.h"
+#include "tables/table.h"
 
 #include <fmt/format.h>
 

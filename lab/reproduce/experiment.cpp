@@ -4,7 +4,6 @@
 #include "base/files.h"
 #include "base/names.h"
 #include "optimizers/options.h"
-#include "reproduce/builtin_experiments.h"
 #include "settings/toml_reader.h"
 
 #include <fmt/ranges.h>
@@ -178,6 +177,17 @@ void check_cost_axes(const Experiment& experiment, const std::string& where) {
   }
 }
 
+/// The paper's figures: [published] with `figures`, CSV in a text of several lines.
+PaperFigures published_figures(const toml::node& node, const std::vector<std::string>& axes, const std::string& where) {
+  PaperFigures figures;
+  for (const auto& [key, value] : settings::table_of(node, "published", where)) {
+    if (key != "figures") unknown_key(value, std::string(key.str()), where, {"figures"});
+    // A text of several lines begins on the line after its quotes.
+    figures = parse_paper_figures(text_of(value, where), axes, where, value.source().begin.line);
+  }
+  return figures;
+}
+
 void check_figures(const Experiment& experiment, const std::string& where) {
   for (const auto& [cell, figure] : experiment.figures) {
     for (size_t i = 0; i < cell.size(); ++i) {
@@ -201,8 +211,7 @@ const Axis& Experiment::axis(const std::string& axis_name) const {
   return find_named(axes, fmt::format("axis of {}", name), axis_name);
 }
 
-Experiment parse_experiment(
-    const std::string& name, const std::string& text, const std::string& figures, const std::string& where) {
+Experiment parse_experiment(const std::string& name, const std::string& text, const std::string& where) {
   const auto root = settings::parse_toml(text, where);
   Experiment experiment;
   experiment.name = name;
@@ -225,9 +234,10 @@ Experiment parse_experiment(
       const auto* list = node.as_array();
       if (list == nullptr) fail("{}: axes stand in [[axis]]", settings::toml_place(where, node));
       for (const auto& entry : *list) experiment.axes.push_back(axis_of(entry, where));
-    } else if (key != "full" && key != "desk") {
+    } else if (key != "full" && key != "desk" && key != "published") {
       unknown_key(
-          node, std::string(key.str()), where, {"title", "paper", "also", "kind", "ranked", "axis", "full", "desk"});
+          node, std::string(key.str()), where,
+          {"title", "paper", "also", "kind", "ranked", "axis", "full", "desk", "published"});
     }
   }
   if (experiment.axes.empty()) fail("{}: an experiment needs an [[axis]]", where);
@@ -239,8 +249,8 @@ Experiment parse_experiment(
   check_axes(experiment, where);
   check_desk(experiment);
   check_cost_axes(experiment, where);
-  if (!figures.empty()) {
-    experiment.figures = parse_paper_figures(figures, experiment.axis_names(), "the paper's figures of " + where);
+  if (const auto* node = root.get("published")) {
+    experiment.figures = published_figures(*node, experiment.axis_names(), where);
     check_figures(experiment, where);
   }
   return experiment;
@@ -253,16 +263,11 @@ std::vector<std::string> experiment_names() {
 Experiment find_experiment(const std::string& name) {
   const std::filesystem::path path(name);
   if (path.extension() == ".toml") {
-    const auto figures = path.parent_path() / "paper" / (path.stem().string() + ".csv");
-    return parse_experiment(
-        path.stem().string(), read_file(path), std::filesystem::exists(figures) ? read_file(figures) : "", name);
+    return parse_experiment(path.stem().string(), read_file(path), name);
   }
   auto known = experiment_names();
   for (const auto& builtin : builtin_experiments()) {
-    const auto* figures = find_embedded(builtin_paper_figures(), builtin.name);
-    auto experiment = parse_experiment(
-        builtin.name, std::string(builtin.text), std::string(figures ? figures->text : ""),
-        "experiment " + builtin.name);
+    auto experiment = parse_experiment(builtin.name, std::string(builtin.text), "experiment " + builtin.name);
     const auto& also = experiment.also;
     if (name == builtin.name || std::find(also.begin(), also.end(), name) != also.end()) return experiment;
     known.insert(known.end(), also.begin(), also.end());

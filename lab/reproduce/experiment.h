@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/embedded.h"
 #include "reproduce/paper.h"
 #include "settings/recipe.h"
 
@@ -59,15 +60,14 @@ bool is_identity(const settings::Field& field);
 /// The axis of experiments of cost that is no setting: time or memory.
 constexpr const char* kQuantityAxis = "quantity";
 
-/// From TOML and the CSV of the paper's figures (may be empty); unknown keys and cells are errors. `where` names the
-/// file in messages.
-Experiment parse_experiment(
-    const std::string& name, const std::string& text, const std::string& figures, const std::string& where);
+/// From TOML, the paper's figures in it as CSV; unknown keys and cells are errors. `where` names the file in messages.
+Experiment parse_experiment(const std::string& name, const std::string& text, const std::string& where);
 
+/// The files of experiments/, compiled in.
+const std::vector<EmbeddedFile>& builtin_experiments();
 /// The experiments that come with the lab.
 std::vector<std::string> experiment_names();
-/// By name, by another name ("table1"), or from a file (a path that ends in .toml; the paper's figures, if any, are
-/// looked for in paper/NAME.csv beside it).
+/// By name, by another name ("table1"), or from a file (a path that ends in .toml).
 Experiment find_experiment(const std::string& name);
 
 }  // namespace sgdph::lab::reproduce

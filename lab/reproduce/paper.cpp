@@ -21,12 +21,12 @@ std::optional<double> figure_of(const std::string& field, const std::string& pla
 }  // namespace
 
 PaperFigures parse_paper_figures(
-    const std::string& text, const std::vector<std::string>& axes, const std::string& where) {
+    const std::string& text, const std::vector<std::string>& axes, const std::string& where, size_t lines_before) {
   auto columns = axes;
   columns.insert(columns.end(), {"value", "std", "table", "section", "note"});
-  formats::CsvReader reader(text, where);
+  formats::CsvReader reader(text, where, lines_before);
   if (!reader.next() || reader.fields() != columns) {
-    fail("{}:1: the columns must be {}", where, fmt::join(columns, ","));
+    fail("{}:{}: the columns must be {}", where, lines_before + 1, fmt::join(columns, ","));
   }
   PaperFigures figures;
   while (reader.next()) {

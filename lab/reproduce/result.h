@@ -10,7 +10,7 @@
 #include "records/run_store.h"
 #include "reproduce/cells.h"
 #include "study/summary.h"
-#include "tables/ranking.h"
+#include "tables/statistics.h"
 
 namespace sgdph::lab::reproduce {
 

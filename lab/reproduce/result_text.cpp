@@ -2,7 +2,7 @@
 
 #include "base/machine.h"
 #include "reproduce/result.h"
-#include "tables/text.h"
+#include "tables/table.h"
 
 #include "base/error.h"
 

@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/names.h"
-#include "settings/builtin_recipes.h"
 #include "settings/renamed.h"
 #include "settings/toml_reader.h"
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/embedded.h"
 #include "settings/settings.h"
 
 namespace sgdph::lab::settings {
@@ -18,6 +19,8 @@ struct Recipe {
 
 /// `where` names the source in messages.
 Recipe parse_recipe(const std::string& text, const std::string& where);
+/// The files of lab/settings/recipes, compiled in.
+const std::vector<EmbeddedFile>& builtin_recipes();
 /// A recipe that comes with the lab, by name.
 Recipe named_recipe(const std::string& name);
 std::vector<std::string> recipe_names();

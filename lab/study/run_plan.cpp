@@ -4,7 +4,6 @@
 #include "records/run_log.h"
 #include "records/run_record.h"
 #include "settings/recipe.h"
-#include "train/check_inputs.h"
 #include "train/forecast.h"
 #include "train/resolve.h"
 #include "train/run_folder.h"

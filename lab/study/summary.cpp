@@ -1,7 +1,7 @@
 #include "study/summary.h"
 
 #include "optimizers/options.h"
-#include "tables/text.h"
+#include "tables/table.h"
 
 #include <fmt/format.h>
 

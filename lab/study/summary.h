@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "records/run_record.h"
-#include "tables/presentation.h"
+#include "tables/document.h"
 #include "tables/statistics.h"
 
 namespace sgdph::lab::study {

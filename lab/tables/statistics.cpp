@@ -1,5 +1,7 @@
 #include "tables/statistics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -49,6 +51,10 @@ double cycle_mean(const std::vector<Sample>& samples, int64_t positions, int64_t
   return plain.empty() ? mean : share * mean + (1 - share) * median(plain);
 }
 
+int sign_of(double value) {
+  return value > 0 ? 1 : value < 0 ? -1 : 0;
+}
+
 }  // namespace
 
 Statistic statistic(const std::vector<double>& values) {
@@ -90,26 +96,26 @@ std::vector<size_t> evenly_spread(size_t all, size_t count) {
   return places;
 }
 
-Estimate median_estimate(std::vector<double> values) {
+Figure median_figure(std::vector<double> values) {
   const auto n = static_cast<int64_t>(values.size());
-  Estimate estimate;
-  estimate.count = n;
-  estimate.value = estimate.low = estimate.high = median(values);
-  if (!estimate.has_interval()) return estimate;
+  Figure figure;
+  figure.count = n;
+  figure.value = figure.low = figure.high = median(values);
+  if (!figure.has_interval()) return figure;
   std::sort(values.begin(), values.end());
   int64_t rank = 0;
   while (rank + 1 < n - 1 - (rank + 1) && 2 * binomial_tail(rank + 1, n) <= 1 - kConfidence) ++rank;
-  estimate.low = values[static_cast<size_t>(rank)];
-  estimate.high = values[static_cast<size_t>(n - 1 - rank)];
-  return estimate;
+  figure.low = values[static_cast<size_t>(rank)];
+  figure.high = values[static_cast<size_t>(n - 1 - rank)];
+  return figure;
 }
 
-Estimate cycle_estimate(const std::vector<Sample>& samples, int64_t positions, int64_t refresh_every) {
-  Estimate estimate;
-  estimate.count = static_cast<int64_t>(samples.size());
-  if (samples.empty()) return estimate;
-  estimate.value = estimate.low = estimate.high = cycle_mean(samples, positions, refresh_every);
-  if (!estimate.has_interval()) return estimate;
+Figure cycle_figure(const std::vector<Sample>& samples, int64_t positions, int64_t refresh_every) {
+  Figure figure;
+  figure.count = static_cast<int64_t>(samples.size());
+  if (samples.empty()) return figure;
+  figure.value = figure.low = figure.high = cycle_mean(samples, positions, refresh_every);
+  if (!figure.has_interval()) return figure;
   // Steps at which a block is due and those at which none is are drawn apart, so that neither kind goes missing.
   std::vector<Sample> due;
   std::vector<Sample> plain;
@@ -125,9 +131,9 @@ Estimate cycle_estimate(const std::vector<Sample>& samples, int64_t positions, i
   }
   std::sort(means.begin(), means.end());
   const auto cut = static_cast<size_t>((1 - kConfidence) / 2 * kResamples);
-  estimate.low = means[cut];
-  estimate.high = means[means.size() - 1 - cut];
-  return estimate;
+  figure.low = means[cut];
+  figure.high = means[means.size() - 1 - cut];
+  return figure;
 }
 
 int64_t spread_position(int64_t visit, int64_t positions) {
@@ -145,6 +151,49 @@ int64_t spread_position(int64_t visit, int64_t positions) {
     ++found;
   }
   return position;
+}
+
+RankAgreement rank_agreement(const std::vector<double>& ours, const std::vector<double>& paper) {
+  RankAgreement result;
+  size_t ordered_ours = 0;
+  size_t ordered_paper = 0;
+  for (size_t i = 0; i < ours.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const auto a = sign_of(ours[i] - ours[j]);
+      const auto b = sign_of(paper[i] - paper[j]);
+      ordered_ours += a != 0 ? 1 : 0;
+      ordered_paper += b != 0 ? 1 : 0;
+      if (a * b == 0) continue;
+      ++result.pairs;
+      result.swapped += a != b ? 1 : 0;
+    }
+  }
+  if (result.pairs > 0) {
+    const auto difference = static_cast<double>(result.pairs) - 2 * static_cast<double>(result.swapped);
+    result.tau = difference / std::sqrt(static_cast<double>(ordered_ours) * static_cast<double>(ordered_paper));
+  }
+  return result;
+}
+
+std::string RankAgreement::words() const {
+  if (pairs == 0) return "no ranking to compare";
+  if (swapped == 0) return "the paper's ranking";
+  const auto part = static_cast<double>(swapped) / static_cast<double>(pairs);
+  const auto* how = part <= 0.25   ? "mostly the paper's ranking"
+                    : part < 0.5   ? "partly the paper's ranking"
+                    : part <= 0.75 ? "not the paper's ranking"
+                                   : "nearly the opposite of the paper's ranking";
+  return fmt::format("{}: {} of {} pairs swapped", how, swapped, pairs);
+}
+
+std::vector<size_t> ranks_of(const std::vector<double>& figures, bool highest_first) {
+  std::vector<size_t> ranks;
+  for (const auto figure : figures) {
+    size_t rank = 1;
+    for (const auto other : figures) rank += (highest_first ? other > figure : other < figure) ? 1 : 0;
+    ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 }  // namespace sgdph::lab::tables

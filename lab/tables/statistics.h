@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace sgdph::lab::tables {
@@ -27,7 +28,7 @@ std::vector<size_t> evenly_spread(size_t all, size_t count);
 
 /// A figure, where it lies with 95 % confidence, and how many measurements stand behind it. Fewer than three give no
 /// interval: then `low` and `high` are the value.
-struct Estimate {
+struct Figure {
   double value = 0;
   double low = 0;
   double high = 0;
@@ -35,11 +36,11 @@ struct Estimate {
 
   bool has_interval() const { return count >= 3; }
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Estimate, value, low, high, count)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Figure, value, low, high, count)
 
 /// The median with the narrowest symmetric interval of order statistics that covers 95 %; smallest and largest value
 /// where even these cover less (fewer than six values).
-Estimate median_estimate(std::vector<double> values);
+Figure median_figure(std::vector<double> values);
 
 /// A measurement of a step, at a place of the cycle.
 struct Sample {
@@ -51,9 +52,25 @@ constexpr int64_t kNothingDue = -1;
 /// The mean over a full cycle of `positions` blocks of which one is refreshed every `refresh_every` steps: the median
 /// at each position measured, weighted by the positions nearest to it. The interval is a bootstrap over measurements,
 /// of a fixed seed; it includes what comes from the choice of positions.
-Estimate cycle_estimate(const std::vector<Sample>& samples, int64_t positions, int64_t refresh_every = 1);
+Figure cycle_figure(const std::vector<Sample>& samples, int64_t positions, int64_t refresh_every = 1);
 
 /// The position of visit `visit`: each once in a cycle, and evenly spread after any number of visits.
 int64_t spread_position(int64_t visit, int64_t positions);
+
+/// How two orders of the same things agree.
+struct RankAgreement {
+  size_t pairs = 0;    ///< that both sides order; ties are left out
+  size_t swapped = 0;  ///< of them, ordered the other way round
+  double tau = 0;      ///< Kendall's tau-b: 1 the same order, -1 the opposite
+
+  /// "the paper's ranking", "mostly the paper's ranking: 2 of 21 pairs swapped", ...
+  std::string words() const;
+};
+
+/// Of figures of the same things; nothing is compared if there are fewer than two.
+RankAgreement rank_agreement(const std::vector<double>& ours, const std::vector<double>& paper);
+
+/// The rank of each figure from 1, equal ones sharing the better rank; highest first, or lowest.
+std::vector<size_t> ranks_of(const std::vector<double>& figures, bool highest_first);
 
 }  // namespace sgdph::lab::tables

@@ -4,7 +4,6 @@
 #include "base/interrupt.h"
 #include "data/loader.h"
 #include "tables/statistics.h"
-#include "train/check_inputs.h"
 #include "train/run_parts.h"
 #include "train/training_step.h"
 
@@ -39,6 +38,16 @@ data::Batch few_images(const data::Dataset& data, const settings::Settings& sett
   auto batch = *loader.next();
   const at::Device device(settings.device);
   return {batch.images.to(device), batch.labels.to(device)};
+}
+
+/// What decides data and network: runs that agree in it are prepared once.
+nlohmann::json network_of(const settings::Settings& settings) {
+  auto copy = settings;
+  auto json = nlohmann::json::object();
+  for (const auto& field : settings::fields_of(copy)) {
+    if (field.network) json[field.key] = field.get();
+  }
+  return json;
 }
 
 /// What decides the cost of a step beside data and network.
@@ -105,6 +114,17 @@ double images_used(int64_t all, int64_t limit) {
 }
 
 }  // namespace
+
+void check_inputs(const std::vector<settings::Settings>& runs) {
+  std::optional<RunParts> parts;
+  nlohmann::json network;
+  for (const auto& settings : runs) {
+    auto wanted = network_of(settings);
+    if (!parts || wanted != network) parts = prepare_run(settings);
+    network = std::move(wanted);
+    optimizers::make_optimizer(*parts->model, settings.opt, settings.optimizer, settings.seed);
+  }
+}
 
 std::vector<double> forecast_seconds(const std::vector<TrainingAhead>& runs) {
   std::vector<double> seconds(runs.size());

@@ -7,6 +7,10 @@
 
 namespace sgdph::lab::train {
 
+/// Opens the data and builds each network, and every optimizer, once, so that bad input shows before anything is
+/// written.
+void check_inputs(const std::vector<settings::Settings>& runs);
+
 /// A run that is to be trained for so many epochs more.
 struct TrainingAhead {
   settings::Settings settings;  ///< resolved

@@ -5,7 +5,7 @@
 #include "base/names.h"
 #include "data/datasets.h"
 #include "models/models.h"
-#include "train/device.h"
+#include "train/libtorch.h"
 #include "train/schedule.h"
 #include "train/training_step.h"
 

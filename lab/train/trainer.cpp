@@ -5,11 +5,12 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/machine.h"
+#include "models/models.h"
 #include "models/state_dict.h"
-#include "records/machine_facts.h"
+#include "records/run_record.h"
 #include "train/evaluate.h"
 #include "train/event_log.h"
-#include "train/libtorch_version.h"
+#include "train/libtorch.h"
 #include "train/schedule.h"
 
 #include <sgdph/schedulers.h>

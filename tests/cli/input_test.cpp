@@ -1,7 +1,6 @@
 // Bad input to train and eval: one clear line, exit code 2, nothing written.
 
 #include "support/command.h"
-#include "support/run_log.h"
 #include "support/sample_data.h"
 
 namespace sgdph::test::input_test {

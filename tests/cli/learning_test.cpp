@@ -2,9 +2,6 @@
 
 #include "optimizers/options.h"
 #include "support/command.h"
-#include "support/run_log.h"
-
-#include <algorithm>
 
 namespace sgdph::test::learning_test {
 namespace {
@@ -20,11 +17,8 @@ TEST_P(EveryOptimizer, LessensTheLoss) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Command, EveryOptimizer, testing::ValuesIn(lab::optimizers::optimizer_names()), [](const auto& info) {
-      auto name = info.param;
-      std::replace(name.begin(), name.end(), '-', '_');
-      return name;
-    });
+    Command, EveryOptimizer, testing::ValuesIn(lab::optimizers::optimizer_names()),
+    [](const auto& info) { return test_name(info.param); });
 
 }  // namespace
 }  // namespace sgdph::test::learning_test

@@ -34,11 +34,14 @@ batch_size = 32
 lr_scheduler = "constant"
 """
 
-FIGURES = """width,opt,value,std,table,section,note
+FIGURES = """[published]
+figures = '''
+width,opt,value,std,table,section,note
 0.25,sgdm,80,0.5,Table 9,4,
 0.25,sgd-ph,90,0.5,Table 9,4,
 0.5,sgdm,85,,Table 9,4,one run
 0.5,sgd-ph,,,,,the paper gives no figure
+'''
 """
 
 NAMES = ["cifar", "mini-imagenet", "imagenet", "weight-norm", "lr-wd", "tau-so", "alpha", "batch-size", "cost", "rates",
@@ -48,9 +51,7 @@ NAMES = ["cifar", "mini-imagenet", "imagenet", "weight-norm", "lr-wd", "tau-so",
 class Own(support.CommandTest):
     def setUp(self):
         super().setUp()
-        (self.folder / "paper").mkdir()
-        (self.folder / "mine.toml").write_text(EXPERIMENT)
-        (self.folder / "paper" / "mine.csv").write_text(FIGURES)
+        (self.folder / "mine.toml").write_text(EXPERIMENT + FIGURES)
         self.out = self.folder / "out"
 
     def words(self, *extra):
@@ -124,7 +125,6 @@ class Own(support.CommandTest):
     def test_cells_that_share_a_run_are_counted_once(self):
         text = EXPERIMENT.replace("values = [0.25, 0.5]", '[[axis.value]]\nname = "a"\nwidth = 0.25\n[[axis.value]]\nname = "b"\n'
                                   'width = 0.25\n[[axis.value]]\nname = "c"\nwidth = 0.5')
-        (self.folder / "paper" / "mine.csv").unlink()
         (self.folder / "mine.toml").write_text(text)
         self.succeed(*self.words("--only", "opt=sgdm", "--only", "width=a"))
         self.assertIn("2 runs, 1 done, 1 to do", self.succeed(*self.words("--only", "opt=sgdm", "--dry-run")).stdout)
@@ -239,14 +239,12 @@ class Own(support.CommandTest):
 
 class Cost(support.CommandTest):
     def test_it_is_measured_once_and_set_beside_the_papers(self):
-        (self.folder / "paper").mkdir()
-        (self.folder / "paper" / "cost.csv").write_text(
-            "quantity,opt,value,std,table,section,note\ntime,sgdm,1,,text,4,by definition\ntime,sgd-ph,2.22,,text,4,\n"
-            "memory,sgdm,1,,text,4,by definition\nmemory,sgd-ph,1.23,,text,4,\n")
         (self.folder / "cost.toml").write_text(
             'title = "T"\nkind = "cost"\nranked = "opt"\n[[axis]]\nname = "quantity"\nvalues = ["time", "memory"]\n'
             '[[axis]]\nname = "opt"\nvalues = ["sgdm", "sgd-ph"]\n[full.run]\ndataset = "fashion-mnist"\n'
-            "[desk]\nseconds = 1\n[desk.run]\nmodel = \"resnet8\"\nbatch_size = 4\n")
+            "[desk]\nseconds = 1\n[desk.run]\nmodel = \"resnet8\"\nbatch_size = 4\n[published]\nfigures = '''\n"
+            "quantity,opt,value,std,table,section,note\ntime,sgdm,1,,text,4,by definition\ntime,sgd-ph,2.22,,text,4,\n"
+            "memory,sgdm,1,,text,4,by definition\nmemory,sgd-ph,1.23,,text,4,\n'''\n")
         words = ["reproduce", "cost.toml", "--threads", "1", "--output-dir", "out", "--format", "json"]
         self.assertIn("memory of each optimizer", self.succeed(*words, "--dry-run").stdout)
         result = json.loads(self.succeed(*words).stdout)

@@ -3,7 +3,6 @@
 #include "base/files.h"
 #include "support/command.h"
 #include "support/paths.h"
-#include "support/run_log.h"
 #include "support/sample_data.h"
 
 #include <cmath>
@@ -42,7 +41,7 @@ TEST_P(RunOf01, IsContinuedAsItWouldHaveGoneOn) {
 
 INSTANTIATE_TEST_SUITE_P(
     Samples, RunOf01, testing::Values("sgdm", "adam", "adamw", "adabelief", "adahessian", "apollo", "sgd-ph"),
-    [](const auto& info) { return info.param == "sgd-ph" ? std::string("sgd_ph") : info.param; });
+    [](const auto& info) { return test_name(info.param); });
 
 class RecordsOf01 : public CommandTest {};
 

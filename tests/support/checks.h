@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/error.h"
@@ -20,6 +21,12 @@ std::string error_of(Action action) {
     return text;
   }
   return "";
+}
+
+/// A name as GoogleTest takes it for a case: "sgd-ph" is sgd_ph.
+inline std::string test_name(std::string name) {
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
 }
 
 inline bool contains(const std::string& text, const std::string& part) {

@@ -1,11 +1,13 @@
 #include "support/command.h"
 
-#include <algorithm>
-#include <memory>
-
+#include <command.h>  // the command.h of cli, not the one beside this file
 #include "base/files.h"
-#include "run.h"
 #include "support/sample_data.h"
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
 
 namespace sgdph::test {
 namespace {
@@ -88,6 +90,17 @@ void CommandTest::refuse(const Words& words, const Words& says) const {
 Words operator+(Words one, const Words& other) {
   one.insert(one.end(), other.begin(), other.end());
   return one;
+}
+
+std::vector<nlohmann::json> records_of(const std::filesystem::path& log, const std::string& type) {
+  std::ifstream file(log);
+  if (!file) throw std::runtime_error("there is no " + log.string());
+  std::vector<nlohmann::json> records;
+  for (std::string line; std::getline(file, line);) {
+    auto record = nlohmann::json::parse(line);
+    if (type.empty() || record.at("type") == type) records.push_back(std::move(record));
+  }
+  return records;
 }
 
 }  // namespace sgdph::test

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <string>
@@ -53,5 +54,8 @@ class CommandTest : public testing::Test {
 
 /// One list of words after the other.
 Words operator+(Words one, const Words& other);
+
+/// The records of a run's log, all or those of a type.
+std::vector<nlohmann::json> records_of(const std::filesystem::path& log, const std::string& type = "");
 
 }  // namespace sgdph::test

@@ -9,7 +9,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "data/random.h"
+#include "data/dataset.h"
 
 namespace sgdph::test {
 namespace {

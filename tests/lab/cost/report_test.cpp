@@ -1,7 +1,6 @@
 #include "cost/report.h"
-#include "cost/cost_row.h"
 #include "cost/engine.h"
-#include "cost/picture.h"
+#include "cost/measurement.h"
 #include "support/svg.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +44,7 @@ records::CostReport sample_report() {
       lost.engine = "adahessian";
       lost.note = "ended by signal 9";
       report.rows.push_back(lost);
-      report.fast_to_stock.push_back({model, batch_size, tables::median_estimate({0.9, 0.91, 0.92})});
+      report.fast_to_stock.push_back({model, batch_size, tables::median_figure({0.9, 0.91, 0.92})});
     }
   }
   return report;

@@ -7,7 +7,7 @@
 #include "base/files.h"
 #include "data/datasets.h"
 #include "data/jpeg.h"
-#include "data/mini_imagenet.h"
+#include "data/openers.h"
 #include "support/checks.h"
 #include "support/paths.h"
 #include "support/sample_data.h"

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "data/crop.h"
 #include "data/jpeg.h"
 #include "data/resize.h"
 #include "support/checks.h"

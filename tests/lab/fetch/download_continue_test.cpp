@@ -8,7 +8,7 @@
 #include <csignal>
 #include <thread>
 
-#include "lab/fetch/served_file.h"
+#include "lab/fetch/served.h"
 
 namespace sgdph::lab::fetch::download_continue_test {
 namespace {

@@ -1,8 +1,7 @@
 #include "fetch/download.h"
+#include "lab/fetch/served.h"
 
 #include <gtest/gtest.h>
-
-#include "lab/fetch/served_file.h"
 
 namespace sgdph::lab::fetch::download_test {
 namespace {
@@ -142,6 +141,26 @@ TEST_F(Download, SaysThatNobodyAnswers) {
   std::string url;
   { url = test::HttpServer().url("/file"); }
   EXPECT_TRUE(contains(error_of([&] { download(url, target_, {}, options_); }), "cannot download " + url));
+}
+
+TEST(ATransfer, SaysHowFarAndHowFast) {
+  TransferText text;
+  EXPECT_EQ(text.at(0, 100000000, 5), "0.0 of 100.0 MB");
+  EXPECT_EQ(text.at(50000000, 100000000, 15), "50.0 of 100.0 MB  5.0 MB/s");
+  EXPECT_EQ(text.at(50000000, 0, 15), "50.0 MB  5.0 MB/s");
+}
+
+TEST(ATransfer, ThatIsContinuedHasTheSpeedOfWhatIsNew) {
+  TransferText text;
+  EXPECT_EQ(text.at(40000000, 100000000, 0), "40.0 of 100.0 MB");
+  EXPECT_EQ(text.at(50000000, 100000000, 10), "50.0 of 100.0 MB  1.0 MB/s");
+}
+
+TEST(ATransfer, ThatStartsAnewIsTimedAnew) {
+  TransferText text;
+  text.at(40000000, 100000000, 0);
+  EXPECT_EQ(text.at(1000000, 100000000, 10), "1.0 of 100.0 MB");
+  EXPECT_EQ(text.at(3000000, 100000000, 11), "3.0 of 100.0 MB  2.0 MB/s");
 }
 
 }  // namespace

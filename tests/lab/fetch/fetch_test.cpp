@@ -13,7 +13,7 @@
 #include "data/datasets.h"
 #include "fetch/manifest.h"
 #include "fetch/verify.h"
-#include "lab/fetch/served_cifar100.h"
+#include "lab/fetch/served.h"
 #include "support/paths.h"
 
 namespace sgdph::lab::fetch::fetch_test {
@@ -206,8 +206,7 @@ TEST(Fetch, SaysHowToGetWhatNeedsARegistration) {
   options.url = "https://host/x.tar";
   EXPECT_TRUE(contains(error_of([&] { fetch("imagenet", options); }), "not downloaded by us"));
   EXPECT_TRUE(contains(error_of([&] { fetch("cifar1000", options); }), "did you mean 'cifar100'?"));
-  EXPECT_TRUE(
-      contains(data::instructions(data::dataset("fashion-mnist")), "apt-get install dataset-fashion-mnist"));
+  EXPECT_TRUE(contains(data::instructions(data::dataset("fashion-mnist")), "apt-get install dataset-fashion-mnist"));
 }
 
 TEST(Fetch, TakesTheWholeOfCifar100FromALocalCopy) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lab/fetch/scratch.h"
+#include "lab/fetch/served.h"
 #include "support/sample_data.h"
 
 namespace sgdph::lab::fetch::unpack_test {

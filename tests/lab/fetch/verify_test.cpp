@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "fetch/manifest.h"
-#include "lab/fetch/served_cifar100.h"
+#include "lab/fetch/served.h"
 
 namespace sgdph::lab::fetch::verify_test {
 namespace {

@@ -1,7 +1,6 @@
 #include "inspect/report.h"
-#include "inspect/figures.h"
+#include "inspect/estimates.h"
 #include "inspect/picture.h"
-#include "inspect/verdict.h"
 #include "support/svg.h"
 
 #include <gtest/gtest.h>

@@ -25,12 +25,12 @@ dataset = "fashion-mnist"
 why = "small"
 )";
 
-std::string error_with(const std::string& text, const std::string& figures = "") {
-  return error_of([&] { parse_experiment("x", text, figures, "x.toml"); });
+std::string error_with(const std::string& text) {
+  return error_of([&] { parse_experiment("x", text, "x.toml"); });
 }
 
 TEST(Experiment, IsReadFromItsFile) {
-  const auto experiment = parse_experiment("x", kSmall, "", "x.toml");
+  const auto experiment = parse_experiment("x", kSmall, "x.toml");
   EXPECT_EQ(experiment.title, "T");
   EXPECT_EQ(experiment.axes.size(), 1U);
   EXPECT_EQ(experiment.axes[0].values[1].label, "SGD-PH");
@@ -40,7 +40,7 @@ TEST(Experiment, IsReadFromItsFile) {
 }
 
 TEST(Experiment, WithoutATitleIsCalledByItsName) {
-  EXPECT_EQ(parse_experiment("x", "[[axis]]\nname = 'epochs'\nvalues = [1]\n", "", "x.toml").title, "x");
+  EXPECT_EQ(parse_experiment("x", "[[axis]]\nname = 'epochs'\nvalues = [1]\n", "x.toml").title, "x");
 }
 
 TEST(Experiment, MistakesAreNamedWithTheirLine) {
@@ -77,7 +77,11 @@ TEST(Experiment, MistakesAreNamedWithTheirLine) {
   const std::string named = "[[axis]]\nname = 'rate'\n[[axis.value]]\nname = 'low'\n";
   EXPECT_TRUE(contains(error_with(named + "optimizer = { sgdn = { lr = 1.0 } }\n"), "sgdn"));
   EXPECT_TRUE(contains(error_with(named + "optimizer = { sgdm = { lr_so = 1.0 } }\n"), "lr_so is not a setting"));
-  EXPECT_TRUE(contains(error_with(kSmall, "opt,value,std,table,section,note\nadam,1,,t,s,\n"), "adam"));
+  const std::string published = kSmall + std::string("[published]\nfigures = '''\nopt,value,std,table,section,note\n");
+  EXPECT_TRUE(contains(error_with(published + "adam,1,,t,s,\n'''\n"), "adam"));
+  EXPECT_TRUE(contains(error_with(published + "sgdm,x,,t,s,\n'''\n"), "x.toml:15: 'x' is not a number"));
+  EXPECT_TRUE(contains(error_with(kSmall + std::string("[published]\nfigure = 'a'\n")), "did you mean 'figures'?"));
+  EXPECT_TRUE(contains(error_with("published = 3\n" + std::string(kSmall)), "x.toml:1: published must be a table"));
 }
 
 TEST(Experiment, ComesByNameByTableOrFromAFile) {
@@ -89,8 +93,9 @@ TEST(Experiment, ComesByNameByTableOrFromAFile) {
   const TempFolder folder;
   test::write_bytes(folder / "mine.toml", kSmall);
   EXPECT_TRUE(find_experiment((folder / "mine.toml").string()).figures.empty());
-  std::filesystem::create_directories(folder / "paper");
-  test::write_bytes(folder / "paper/mine.csv", "opt,value,std,table,section,note\nsgdm,50,1,t,s,\n");
+  test::write_bytes(
+      folder / "mine.toml",
+      kSmall + std::string("[published]\nfigures = '''\nopt,value,std,table,section,note\nsgdm,50,1,t,s,\n'''\n"));
   const auto mine = find_experiment((folder / "mine.toml").string());
   EXPECT_EQ(mine.name, "mine");
   EXPECT_EQ(mine.figures.at({"sgdm"}).value, 50);

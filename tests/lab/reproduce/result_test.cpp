@@ -29,15 +29,17 @@ dataset = "fashion-mnist"
 runs = 2
 [desk.run]
 epochs = 2
+[published]
+figures = '''
+model,opt,value,std,table,section,note
+resnet8,sgdm,70,0.5,Table 9,4,
+resnet8,adam,60,,Table 9,4,
+resnet8,sgd-ph,75,1,Table 9,4,
+vgg11,sgdm,70,1,Table 9,4,
+vgg11,adam,,,,,not run
+vgg11,sgd-ph,75,1,Table 9,4,
+'''
 )";
-const char* const kFigures =
-    "model,opt,value,std,table,section,note\n"
-    "resnet8,sgdm,70,0.5,Table 9,4,\n"
-    "resnet8,adam,60,,Table 9,4,\n"
-    "resnet8,sgd-ph,75,1,Table 9,4,\n"
-    "vgg11,sgdm,70,1,Table 9,4,\n"
-    "vgg11,adam,,,,,not run\n"
-    "vgg11,sgd-ph,75,1,Table 9,4,\n";
 
 class ResultTest : public testing::Test {
  protected:
@@ -57,7 +59,7 @@ class ResultTest : public testing::Test {
     return collect_result(experiment_, selection_, *records::folder_of_runs(folder_.path()));
   }
 
-  Experiment experiment_ = parse_experiment("x", kText, kFigures, "x.toml");
+  Experiment experiment_ = parse_experiment("x", kText, "x.toml");
   Selection selection_;
   nlohmann::json version_ = sgdph_version();
   TempFolder folder_;

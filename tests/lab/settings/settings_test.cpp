@@ -144,11 +144,7 @@ INSTANTIATE_TEST_SUITE_P(
         PaperSetting{"mini-imagenet", "apollo", 0.01, 1e-4}, PaperSetting{"mini-imagenet", "sgd-ph", 0.05, 1e-3},
         PaperSetting{"imagenet", "sgdm", 0.1, 1e-4}, PaperSetting{"imagenet", "apollo", 0.01, 1e-4},
         PaperSetting{"imagenet", "sgd-ph", 0.1, 1e-4}),
-    [](const auto& info) {
-      auto name = std::string(info.param.recipe) + "_" + info.param.optimizer;
-      for (auto& letter : name) letter = letter == '-' ? '_' : letter;
-      return name;
-    });
+    [](const auto& info) { return test::test_name(std::string(info.param.recipe) + "_" + info.param.optimizer); });
 
 TEST(Recipe, EveryNamedRecipeIsWellFormedForEveryOptimizerAndHasARateForThePapers) {
   const std::set<std::string> of_the_paper{"sgdm", "adam", "adamw", "adabelief", "adahessian", "apollo", "sgd-ph"};

@@ -1,5 +1,4 @@
 #include "tables/document.h"
-#include "tables/presentation.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,3 @@
-#include "optimizers/curvature_control.h"
 #include "optimizers/training_optimizer.h"
 #include "support/checks.h"
 #include "train/resolve.h"

@@ -4,8 +4,8 @@
 #include "support/checks.h"
 #include "support/sample_data.h"
 #include "train/evaluate.h"
-#include "train/network.h"
 #include "train/resolve.h"
+#include "train/run_parts.h"
 #include "train/schedule.h"
 
 #include <gtest/gtest.h>
@@ -80,9 +80,7 @@ TEST_P(EveryOptimizer, ContinuesWithTheSameBitsFromTheMiddleOfAnEpoch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Lab, EveryOptimizer, testing::ValuesIn(optimizers::optimizer_names()), [](const auto& info) {
-  auto name = info.param;
-  for (auto& letter : name) letter = letter == '-' ? '_' : letter;
-  return name;
+  return test::test_name(info.param);
 });
 
 TEST_F(TrainerTest, DropoutContinuesWithTheSameBits) {

@@ -1,15 +1,20 @@
-#include "train/device.h"
+#include "train/libtorch.h"
 
 #include "base/error.h"
 
 #include <c10/core/Device.h>
 #include <c10/util/Exception.h>
 #include <torch/cuda.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <cstdint>
 
 namespace sgdph::lab::train {
+
+std::string libtorch_version() {
+  return TORCH_VERSION;
+}
 
 void check_device(const std::string& name) {
   try {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "cost/cost.h"
 #include "cost/engine_run.h"
-#include "cost/time_limit.h"
 
 namespace sgdph::lab::cost {
 
@@ -24,8 +24,8 @@ struct EngineTimes {
   int64_t refresh_every = 1;
   std::vector<TimedStep> steps;
 
-  tables::Estimate seconds() const;
-  tables::Estimate ratio() const;
+  tables::Figure seconds() const;
+  tables::Figure ratio() const;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EngineTimes, engine, blocks, refresh_every, steps)
 

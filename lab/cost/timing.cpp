@@ -1,4 +1,4 @@
-#include "cost/measure.h"
+#include "cost/timing.h"
 
 #include "base/clock.h"
 #include "base/interrupt.h"
@@ -96,7 +96,7 @@ int64_t least_rounds(const TimeLimit& limit, const std::vector<std::unique_ptr<E
   return rounds;
 }
 
-tables::Estimate estimate_of(const EngineTimes& times, const std::function<double(const TimedStep&)>& value) {
+tables::Figure figure_of(const EngineTimes& times, const std::function<double(const TimedStep&)>& value) {
   std::vector<tables::Sample> samples;
   std::vector<double> values;
   for (const auto& step : times.steps) {
@@ -104,18 +104,18 @@ tables::Estimate estimate_of(const EngineTimes& times, const std::function<doubl
     values.push_back(value(step));
   }
   return times.blocks.empty()
-             ? tables::median_estimate(std::move(values))
-             : tables::cycle_estimate(samples, static_cast<int64_t>(times.blocks.size()), times.refresh_every);
+             ? tables::median_figure(std::move(values))
+             : tables::cycle_figure(samples, static_cast<int64_t>(times.blocks.size()), times.refresh_every);
 }
 
 }  // namespace
 
-tables::Estimate EngineTimes::seconds() const {
-  return estimate_of(*this, [](const TimedStep& step) { return step.seconds; });
+tables::Figure EngineTimes::seconds() const {
+  return figure_of(*this, [](const TimedStep& step) { return step.seconds; });
 }
 
-tables::Estimate EngineTimes::ratio() const {
-  return estimate_of(*this, [](const TimedStep& step) { return step.seconds / step.reference; });
+tables::Figure EngineTimes::ratio() const {
+  return figure_of(*this, [](const TimedStep& step) { return step.seconds / step.reference; });
 }
 
 GroupTimes time_engines(

@@ -1,13 +1,29 @@
-#include "cost/cost_row.h"
+#include "cost/measurement.h"
 
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/process.h"
+#include "base/progress.h"
 #include "tables/statistics.h"
 
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <vector>
 
 namespace sgdph::lab::cost {
 namespace {
+
+Measurement measurement_from(const std::string& json) {
+  try {
+    return nlohmann::json::parse(json).get<Measurement>();
+  } catch (const nlohmann::json::exception&) {
+    fail("--task: is for the program itself, and this is none of its tasks");
+  }
+}
 
 using Peak = int64_t StepMemory::*;
 
@@ -18,7 +34,7 @@ double mean_peak(const EngineMemory& memory, Peak peak) {
     samples.push_back({step.position, static_cast<double>(step.*peak)});
     positions = std::max(positions, step.position + 1);
   }
-  return tables::cycle_estimate(samples, positions).value;
+  return tables::cycle_figure(samples, positions).value;
 }
 
 double worst_peak(const EngineMemory& memory, Peak peak) {
@@ -40,6 +56,39 @@ records::MemoryFigures figures_of(const EngineMemory& memory, const EngineMemory
 }
 
 }  // namespace
+
+int do_measurement(const std::string& json) {
+  const auto measurement = measurement_from(json);
+  std::vector<Engine> chosen;
+  for (const auto& name : measurement.engines) chosen.push_back(engine(name));
+  if (chosen.empty()) fail("--task: names no engine");
+  // Where memory runs out, this process is the one to go.
+  std::ofstream("/proc/self/oom_score_adj") << "1000";
+  at::set_num_threads(static_cast<int>(measurement.threads));
+  if (measurement.kind == "memory") {
+    send_record({{"result", measure_memory(chosen.front(), measurement.workload, measurement.every_position)}});
+    return 0;
+  }
+  const InterruptGuard guard;
+  Progress progress(ProgressStyle::Machine);
+  const auto times =
+      time_engines(chosen, measurement.workload, measurement.limit, [&](double fraction, int64_t rounds) {
+        progress.at(fraction, rounds > 0 ? fmt::format("round {}", rounds) : "");
+      });
+  send_record({{"result", times}});
+  return interrupted() ? kInterrupted : 0;
+}
+
+MeasurementEnd run_measurement(const Measurement& measurement, Progress& progress) {
+  MeasurementEnd end;
+  const auto take = [&](const nlohmann::json& record) {
+    if (record.contains("result")) end.result = record["result"];
+    progress.relay(record);
+  };
+  const auto process = run_process({own_program(), "cost", "--task", nlohmann::json(measurement).dump()}, take);
+  if (end.result.is_null()) end.error = process.reason();
+  return end;
+}
 
 records::CostRow make_row(
     const Workload& workload, const Engine& engine, const EngineTimes& times, const EngineMemory& memory,
