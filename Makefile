@@ -1,6 +1,6 @@
 # The front door: thin, over CMake presets and scripts. `make` alone lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all test-page test-asan fuzz bench results docs format lint install clean
+.PHONY: help demo test test-torch test-slow test-all test-page test-asan fuzz bench results docs format lint install clean
 
 BUILD := cmake --build --preset
 # TORCH=wheel builds with PyTorch's wheel instead of Debian's LibTorch, in folders of its own.
@@ -30,6 +30,12 @@ test:  ## build everything and run the tests, but for the slow ones
 	@cmake --preset $(KIND)dev -Wno-dev >/dev/null
 	@$(BUILD) $(KIND)dev
 	@ctest --preset $(KIND)dev
+
+test-torch:  ## of the tests those that use LibTorch, the command from end to end among them: TORCH=wheel tries today's
+	@scripts/install-deps.sh test
+	@cmake --preset $(KIND)dev -Wno-dev >/dev/null
+	@$(BUILD) $(KIND)dev --target sgdph_torch_tests
+	@ctest --preset $(KIND)torch
 
 test-slow:  ## the slow tests: long runs, many kills, large networks, more ways to install
 	@scripts/install-deps.sh test

@@ -1,5 +1,24 @@
 # LibTorch as sgdph needs it: one, not parts of two. Our own build reads this file, and so does the installed package.
 
+# Refuses a build folder that was begun with another LibTorch than CMAKE_PREFIX_PATH names: CMake would go on with the first.
+function(sgdph_refuse_changed_torch)
+  if(NOT Torch_DIR)
+    return()
+  endif()
+  string(REPLACE ":" ";" folders "$ENV{CMAKE_PREFIX_PATH}")
+  find_path(wanted TorchConfig.cmake PATHS ${CMAKE_PREFIX_PATH} ${folders}
+    PATH_SUFFIXES share/cmake/Torch lib/cmake/Torch ${CMAKE_INSTALL_LIBDIR}/cmake/Torch NO_DEFAULT_PATH NO_CACHE)
+  if(NOT wanted)
+    return()
+  endif()
+  file(REAL_PATH "${wanted}" wanted)
+  file(REAL_PATH "${Torch_DIR}" begun)
+  if(NOT wanted STREQUAL begun)
+    message(FATAL_ERROR "sgdph: this build folder was begun with the LibTorch of ${begun}, and CMAKE_PREFIX_PATH names that of "
+      "${wanted}; use another build folder, or remove this one")
+  endif()
+endfunction()
+
 # Refuses a LibTorch put together from two. Its package looks for its libraries with find_library, which tries the folders of
 # the system and of the cache before its own.
 function(sgdph_refuse_mixed_torch)

@@ -68,7 +68,8 @@ class Loader final : public FieldVisitor {
   }
   void field(const char* name, std::vector<std::string>& value, const FieldNote&) override {
     value.clear();
-    for (const auto& item : read(name, &c10::IValue::isList).toListRef()) {
+    const auto list = read(name, &c10::IValue::isList);
+    for (const auto& item : list.toListRef()) {
       TORCH_CHECK(item.isString(), "sgdph: field '", name, "' of the archive holds something else than text");
       value.push_back(item.toStringRef());
     }

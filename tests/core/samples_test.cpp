@@ -5,39 +5,54 @@
 #include "support/temp_folder.h"
 
 #include <gtest/gtest.h>
+#include <torch/version.h>
 
-#include <algorithm>
+#include <cctype>
+#include <tuple>
 
 namespace sgdph::test::samples_test {
 namespace {
 
 namespace fs = std::filesystem;
 
-class ArchiveOf01 : public testing::TestWithParam<ArchiveSample> {};
+/// The samples' folder and the sample.
+using Case = std::tuple<std::string, ArchiveSample>;
 
-TEST_P(ArchiveOf01, IsContinuedAsThenByTheSameSteps) {
-  // Room for sums in another order on another processor; a lost or misread field shows in the third digit.
-  EXPECT_LT(continue_archive_sample(GetParam(), fs::path(kSamplesDir) / "0.1" / "archives"), 1e-13);
+class Archive : public testing::TestWithParam<Case> {};
+
+TEST_P(Archive, IsContinuedAsThenByTheSameSteps) {
+  const auto& [version, sample] = GetParam();
+  const auto continued = continue_archive_sample(sample, fs::path(kSamplesDir) / version / "archives");
+  for (const auto& [name, difference] : continued.differences) {
+    // Room for sums in another order on another processor; a lost or misread field shows in the third digit. A bias
+    // before batch norm has a gradient of rounding alone, which AdaBelief scales up, and another LibTorch rounds anew.
+    const bool rounding = name == "conv.bias" && continued.libtorch != TORCH_VERSION;
+    EXPECT_LT(difference, rounding ? 1e-11 : 1e-13) << name;
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Samples, ArchiveOf01, testing::ValuesIn(archive_samples()), [](const auto& info) {
-  auto name = info.param.name;
-  std::replace(name.begin(), name.end(), '-', '_');
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  auto name = std::get<0>(info.param) + "_" + std::get<1>(info.param).name;
+  for (auto& letter : name) letter = std::isalnum(static_cast<unsigned char>(letter)) != 0 ? letter : '_';
   return name;
-});
+}
+
+// Of 0.1, written with LibTorch 1.13.
+INSTANTIATE_TEST_SUITE_P(
+    Samples, Archive, testing::Combine(testing::Values("0.1"), testing::ValuesIn(archive_samples())), name_of);
 
 TEST(ArchiveSamples, OfTodayAreWrittenAndRead) {
   const TempFolder folder;
   write_archive_samples(folder.path());
   for (const auto& sample : archive_samples())
-    EXPECT_EQ(continue_archive_sample(sample, folder.path()), 0) << sample.name;
+    EXPECT_EQ(continue_archive_sample(sample, folder.path()).largest(), 0) << sample.name;
 }
 
 TEST(ArchiveSamples, AnArchiveThatIsReadAsAnotherShows) {
   const TempFolder folder;
   write_archive_samples(folder.path());
   fs::copy_file(folder / "sgd-ph-rademacher.pt", folder / "sgd-ph.pt", fs::copy_options::overwrite_existing);
-  EXPECT_GT(continue_archive_sample(archive_samples().front(), folder.path()), 1e-4);
+  EXPECT_GT(continue_archive_sample(archive_samples().front(), folder.path()).largest(), 1e-4);
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ RULES = [
     # Keys of an experiment's file are no settings.
     ("what a setting decides is data of its field", CODE, r"lab/(settings/|reproduce/experiment\.cpp)", r'\bkey == "'),
     ("optimizers are rows of one list", CODE, r"lab/(optimizers|inspect)/", rf'"({OPTIMIZERS})"'),
+    ("versions of LibTorch differ in two headers", r"(include|src|lab|cli)/.*\.(h|cpp)", r"src/detail/compat\.h|lab/train/compat\.h",
+     r"TORCH_VERSION_|deleteNode|C10_UTIL_VARIANT|c10::(Warning|get_if|in_place)|c10/util/variant"),
     ("the tree shows no output", r"(experiments/results|docs/figures)/.*", None, r""),
     ("escape codes are written by base alone", CODE, r"lab/base/", r"\\x1b\["),
     ("locks are taken by base alone", CODE, r"lab/base/", r"::flock\b"),

@@ -1,4 +1,5 @@
-# Uses sgdph as a stranger would: WAY is find_package (of the installed package), add_subdirectory or pkg_config.
+# Uses sgdph as a stranger would: WAY is find_package (of the installed package), add_subdirectory or pkg_config. The stranger
+# names no C++ standard: the package brings STANDARD, which its LibTorch wants.
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
@@ -10,6 +11,17 @@ endfunction()
 file(REMOVE_RECURSE ${WORK_DIR})
 set(ENV{CCACHE_NOHASHDIR} 1)  # as in the presets, so that the library's objects are found again
 set(prefix ${WORK_DIR}/prefix)
+
+set(least 201703)
+if(STANDARD GREATER 20)
+  set(least 202100)
+elseif(STANDARD GREATER 17)
+  set(least 202002)
+endif()
+file(WRITE ${WORK_DIR}/standard.h "static_assert(__cplusplus >= ${least}L, \"the package did not bring C++${STANDARD}\");\n")
+file(WRITE ${WORK_DIR}/standard.cmake
+  "cmake_language(DEFER CALL target_compile_options quickstart PRIVATE \"SHELL:-include ${WORK_DIR}/standard.h\")\n")
+
 if(NOT WAY STREQUAL "add_subdirectory")
   run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${prefix})
 endif()
@@ -24,7 +36,7 @@ if(WAY STREQUAL "pkg_config")
       pkg-config --cflags --libs sgdph
     OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
   separate_arguments(flags UNIX_COMMAND "${flags}")
-  run(${COMPILER} ${SOURCE_DIR}/examples/quickstart.cpp -o ${WORK_DIR}/quickstart ${flags}
+  run(${COMPILER} -include ${WORK_DIR}/standard.h ${SOURCE_DIR}/examples/quickstart.cpp -o ${WORK_DIR}/quickstart ${flags}
     -Wl,-rpath,${library_dir} -Wl,--no-as-needed)
   run(${WORK_DIR}/quickstart)
   return()
@@ -32,7 +44,8 @@ endif()
 
 set(arguments -G Ninja -S ${SOURCE_DIR}/examples -B ${WORK_DIR}/build
   -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_BUILD_TYPE=RelWithDebInfo
-  "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=${FLAGS}" -DCMAKE_UNITY_BUILD=${JOINED} -DCMAKE_UNITY_BUILD_BATCH_SIZE=${JOINED_SIZE})
+  "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=${FLAGS}" -DCMAKE_UNITY_BUILD=${JOINED} -DCMAKE_UNITY_BUILD_BATCH_SIZE=${JOINED_SIZE}
+  -DCMAKE_PROJECT_sgdph_examples_INCLUDE=${WORK_DIR}/standard.cmake)
 if(WAY STREQUAL "find_package")
   list(APPEND arguments "-DCMAKE_PREFIX_PATH=${prefix};${PREFIX_PATH}")
 else()

@@ -3,6 +3,7 @@
 #include <sgdph/sgdph.h>
 
 #include <torch/torch.h>
+#include <torch/version.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -123,6 +124,7 @@ void write_archive_samples(const std::filesystem::path& folder) {
     train(model, *optimizer, 0, kSaved);
     torch::save(*optimizer, (folder / (sample.name + ".pt")).string());
     nlohmann::json record;
+    record["libtorch"] = TORCH_VERSION;
     record["saved"] = values_of(model);
     train(model, *optimizer, kSaved, kEnd);
     record["end"] = values_of(model);
@@ -130,7 +132,13 @@ void write_archive_samples(const std::filesystem::path& folder) {
   }
 }
 
-double continue_archive_sample(const ArchiveSample& sample, const std::filesystem::path& folder) {
+double ContinuedSample::largest() const {
+  double largest = 0;
+  for (const auto& [name, difference] : differences) largest = std::max(largest, difference);
+  return largest;
+}
+
+ContinuedSample continue_archive_sample(const ArchiveSample& sample, const std::filesystem::path& folder) {
   std::ifstream file(folder / (sample.name + ".json"));
   TORCH_CHECK(file, "there is no sample ", sample.name, " in ", folder.string());
   const auto record = nlohmann::json::parse(file);
@@ -144,12 +152,13 @@ double continue_archive_sample(const ArchiveSample& sample, const std::filesyste
   const auto optimizer = sample.make(*model, true);
   torch::load(*optimizer, (folder / (sample.name + ".pt")).string());
   train(model, *optimizer, kSaved, kEnd);
-  double largest = 0;
+  ContinuedSample continued;
+  continued.libtorch = record.value("libtorch", "1.13.0");  // as Debian 12's calls itself
   for (const auto& item : model->named_parameters()) {
     const auto expected = tensor_of(record.at("end"), item.key(), item.value());
-    largest = std::max(largest, (item.value() - expected).abs().max().item<double>());
+    continued.differences[item.key()] = (item.value() - expected).abs().max().item<double>();
   }
-  return largest;
+  return continued;
 }
 
 }  // namespace sgdph::test

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,7 +25,13 @@ const std::vector<ArchiveSample>& archive_samples();
 /// Those of a version are written once, by that version, and kept.
 void write_archive_samples(const std::filesystem::path& folder);
 
-/// Loads the sample's archive from the folder and goes on. The largest difference from the parameters written there.
-double continue_archive_sample(const ArchiveSample& sample, const std::filesystem::path& folder);
+/// Loads the sample's archive from the folder and goes on: the largest difference of each parameter from what was
+/// written there.
+struct ContinuedSample {
+  std::map<std::string, double> differences;
+  std::string libtorch;  ///< that the sample was written with
+  double largest() const;
+};
+ContinuedSample continue_archive_sample(const ArchiveSample& sample, const std::filesystem::path& folder);
 
 }  // namespace sgdph::test
