@@ -133,10 +133,13 @@ torch::serialize::InputArchive& operator>>(torch::serialize::InputArchive& archi
 namespace {
 
 /// Gives a shape its `clone`.
-template <class Derived, class Base>
+template <class Derived, class Shape, class Base = Shape>
 class Cloneable : public Base {
  public:
-  std::unique_ptr<Base> clone() const override { return std::make_unique<Derived>(static_cast<const Derived&>(*this)); }
+  using Base::Base;
+  std::unique_ptr<Shape> clone() const override {
+    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+  }
 };
 
 }  // namespace
@@ -190,20 +193,25 @@ MultiStepLR::MultiStepLR(
     torch::optim::Optimizer& optimizer, std::vector<int64_t> milestones, double gamma, Warmup warmup)
     : Scheduler(optimizer, std::make_unique<Milestones>(std::move(milestones), gamma), warmup) {}
 
-struct CosineLR::Cosine final : Cloneable<CosineLR::Cosine, Scheduler::Shape> {
+namespace {
+
+/// What falls from the base lr to `eta_min` in `t_max` steps.
+template <class Shape>
+struct Fall : Shape {
   int64_t t_max;
   double eta_min;
 
-  Cosine(int64_t t_max, double eta_min) : t_max(t_max), eta_min(eta_min) {}
-  const char* name() const override { return "CosineLR"; }
+  Fall(int64_t t_max, double eta_min) : t_max(t_max), eta_min(eta_min) {}
+  /// What is left of the way after a part of the steps.
+  virtual double left(double part) const = 0;
   double lr(int64_t n, double base) const override {
     if (n >= t_max) return eta_min;
-    return eta_min + (base - eta_min) * (1 + std::cos(kPi * static_cast<double>(n) / static_cast<double>(t_max))) / 2;
+    return eta_min + (base - eta_min) * left(static_cast<double>(n) / static_cast<double>(t_max));
   }
   void check() const override {
-    TORCH_CHECK(t_max >= 1, "CosineLR: t_max must be at least 1, got ", t_max);
+    TORCH_CHECK(t_max >= 1, this->name(), ": t_max must be at least 1, got ", t_max);
     TORCH_CHECK(
-        eta_min >= 0 && std::isfinite(eta_min), "CosineLR: eta_min must be finite and at least 0, got ", eta_min);
+        eta_min >= 0 && std::isfinite(eta_min), this->name(), ": eta_min must be finite and at least 0, got ", eta_min);
   }
   void visit(detail::FieldVisitor& visitor) override {
     visitor("t_max", t_max);
@@ -211,7 +219,24 @@ struct CosineLR::Cosine final : Cloneable<CosineLR::Cosine, Scheduler::Shape> {
   }
 };
 
+}  // namespace
+
+struct CosineLR::Cosine final : Cloneable<CosineLR::Cosine, Scheduler::Shape, Fall<Scheduler::Shape>> {
+  using Cloneable::Cloneable;
+  const char* name() const override { return "CosineLR"; }
+  double left(double part) const override { return (1 + std::cos(kPi * part)) / 2; }
+};
+
 CosineLR::CosineLR(torch::optim::Optimizer& optimizer, int64_t t_max, double eta_min, Warmup warmup)
     : Scheduler(optimizer, std::make_unique<Cosine>(t_max, eta_min), warmup) {}
+
+struct LinearLR::Line final : Cloneable<LinearLR::Line, Scheduler::Shape, Fall<Scheduler::Shape>> {
+  using Cloneable::Cloneable;
+  const char* name() const override { return "LinearLR"; }
+  double left(double part) const override { return 1 - part; }
+};
+
+LinearLR::LinearLR(torch::optim::Optimizer& optimizer, int64_t t_max, double eta_min, Warmup warmup)
+    : Scheduler(optimizer, std::make_unique<Line>(t_max, eta_min), warmup) {}
 
 }  // namespace sgdph

@@ -81,4 +81,13 @@ class CosineLR : public Scheduler {
   struct Cosine;
 };
 
+/// From the base lr to `eta_min` along a line over `t_max` steps; `eta_min` from then on.
+class LinearLR : public Scheduler {
+ public:
+  LinearLR(torch::optim::Optimizer& optimizer, int64_t t_max, double eta_min = 0, Warmup warmup = {});
+
+ private:
+  struct Line;
+};
+
 }  // namespace sgdph

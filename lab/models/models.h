@@ -33,7 +33,8 @@ struct ModelOptions {
   Form form = Form::Cifar;
   Norm norm = Norm::Batch;
   Kernels kernels = Kernels::Fast;
-  double width = 1;  ///< multiplies the channels
+  double width = 1;         ///< multiplies the channels
+  int64_t stem_stride = 0;  ///< of a ResNet's first convolution; 0: as the form has it
   int64_t in_channels = 3;
   int64_t classes = 10;
 };

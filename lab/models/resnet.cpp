@@ -18,7 +18,9 @@ ConvNorm make_stem(nn::Module& parent, const ResNetShape& shape, const ModelOpti
       parent,
       "conv1",
       "bn1",
-      conv(options.in_channels, channels, cifar ? 3 : 7, cifar ? 1 : 2, options.norm),
+      conv(
+          options.in_channels, channels, cifar ? 3 : 7, options.stem_stride > 0 ? options.stem_stride : (cifar ? 1 : 2),
+          options.norm),
       {options.norm, options.kernels}};
 }
 

@@ -32,6 +32,8 @@ RunRecord run_record(const std::vector<nlohmann::json>& lines, const std::filesy
         run.epochs.push_back(line);
         run.top1 = line.at("test_top1").get<double>();
         run.best_top1 = std::max(run.best_top1, run.top1);
+      } else if (type == "eval") {
+        run.evals.push_back(line);
       } else if (type == "end") {
         run.status = line.at("status").get<std::string>();
         run.train_seconds = line.at("cost").at("train_seconds").get<double>();

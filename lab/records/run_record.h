@@ -25,6 +25,7 @@ struct RunRecord {
   std::filesystem::path folder;
   nlohmann::json header;
   std::vector<nlohmann::json> epochs;
+  std::vector<nlohmann::json> evals;  ///< tests within epochs
   std::string status = "unfinished";  ///< or finished, diverged
   double top1 = 0;                    ///< of the last epoch
   double best_top1 = 0;

@@ -16,33 +16,43 @@ double figure_in(const nlohmann::json& record, const char* key) {
   return found != record.end() && found->is_number() ? found->get<double>() : kNone;
 }
 
-/// What the runs logged of one epoch.
+/// What the runs logged at the end of an epoch, or within it.
 struct EpochFigures {
   size_t runs = 0;
-  std::vector<double> seconds;  ///< of the epoch alone
+  bool whole = false;           ///< the end of an epoch
+  std::vector<double> seconds;  ///< of the epoch alone, until then
   std::array<std::vector<double>, kMetrics.size()> metrics;
 };
 
-using ByEpoch = std::map<int64_t, EpochFigures>;
+using ByEpoch = std::map<double, EpochFigures>;
+
+void add_record(EpochFigures& epoch, const nlohmann::json& record) {
+  const auto cost = record.find("cost");
+  const auto seconds = cost != record.end() && cost->is_object() ? figure_in(*cost, "train_seconds") : kNone;
+  ++epoch.runs;
+  if (std::isfinite(seconds)) epoch.seconds.push_back(seconds);
+  for (size_t i = 0; i < kMetrics.size(); ++i) {
+    const auto figure = figure_in(record, kMetrics[i].key);
+    if (std::isfinite(figure)) epoch.metrics[i].push_back(figure);
+  }
+}
 
 void add_epochs_of(ByEpoch& all, const FoundRun& run) {
   int64_t last = 0;
   for (const auto& record : run.record.epochs) {
     const auto logged = record.find("epoch");
     last = logged != record.end() && logged->is_number_integer() ? logged->get<int64_t>() : last + 1;
-    const auto cost = record.find("cost");
-    const auto seconds = cost != record.end() && cost->is_object() ? figure_in(*cost, "train_seconds") : kNone;
-    auto& epoch = all[last];
-    ++epoch.runs;
-    if (std::isfinite(seconds)) epoch.seconds.push_back(seconds);
-    for (size_t i = 0; i < kMetrics.size(); ++i) {
-      const auto figure = figure_in(record, kMetrics[i].key);
-      if (std::isfinite(figure)) epoch.metrics[i].push_back(figure);
-    }
+    auto& epoch = all[static_cast<double>(last)];
+    epoch.whole = true;
+    add_record(epoch, record);
+  }
+  for (const auto& record : run.record.evals) {
+    const auto place = figure_in(record, "epoch");
+    if (std::isfinite(place)) add_record(all[place], record);
   }
 }
 
-void add_epoch(Curves& curves, int64_t number, double seconds, const EpochFigures& epoch) {
+void add_epoch(Curves& curves, double number, double seconds, const EpochFigures& epoch) {
   curves.epochs.push_back(number);
   curves.seconds.push_back(seconds);
   curves.counts.push_back(epoch.runs);
@@ -65,10 +75,11 @@ Curves make_curves(const std::vector<const FoundRun*>& runs, size_t points) {
   // A sum of means, since the mean of sums would fall where a slow run ends early.
   double seconds = 0;
   for (const auto& [number, epoch] : all) {
-    seconds += epoch.seconds.empty() ? kNone : tables::statistic(epoch.seconds).mean;
+    const auto passed = seconds + (epoch.seconds.empty() ? kNone : tables::statistic(epoch.seconds).mean);
+    if (epoch.whole) seconds = passed;
     if (index++ != *place) continue;
     ++place;
-    add_epoch(curves, number, seconds, epoch);
+    add_epoch(curves, number, passed, epoch);
   }
   return curves;
 }

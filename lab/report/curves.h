@@ -28,15 +28,15 @@ struct Curve {
   std::vector<double> deviation;
 };
 
-/// Runs of one series, epoch by epoch.
+/// Runs of one series, test by test.
 struct Curves {
-  std::vector<int64_t> epochs;
+  std::vector<double> epochs;   ///< whole ones, and fractions where a test was made within an epoch
   std::vector<double> seconds;  ///< of training up to the epoch's end: the sum of each epoch's mean over runs
   std::vector<size_t> counts;   ///< runs that got so far
   std::array<Curve, kMetrics.size()> metrics;
 };
 
-/// At most `points` epochs, evenly spread, the first and the last among them.
+/// At most `points` tests, evenly spread, the first and the last among them.
 Curves make_curves(const std::vector<const FoundRun*>& runs, size_t points);
 
 }  // namespace sgdph::lab::report

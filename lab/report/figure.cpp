@@ -53,7 +53,7 @@ std::vector<tables::PlotLine> lines_of(const Comparison& comparison, size_t metr
     const auto& [mean, deviation] = series.curves.metrics[metric];
     for (size_t i = 0; i < mean.size(); ++i) {
       line.points.push_back(
-          {static_cast<double>(series.curves.epochs[i]), mean[i], mean[i] - deviation[i], mean[i] + deviation[i]});
+          {series.curves.epochs[i], mean[i], mean[i] - deviation[i], mean[i] + deviation[i]});
     }
   }
   return lines;

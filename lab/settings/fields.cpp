@@ -171,6 +171,12 @@ std::vector<Field> fields_before_options(Settings& s) {
           .one_of({"auto", "cifar", "imagenet"}),
       Entry(Part::Model, "norm", &s.norm, "norm layer, see 'sgdph list norms'").named_in("norms"),
       Entry(Part::Model, "width", &s.width, "multiplies the number of channels").in({0, 16, true, false}),
+      Entry(
+          Part::Model, "stem_stride", &s.stem_stride,
+          "stride of a ResNet's first convolution; 2 makes the rest work on a quarter of the pixels; 0: as the form "
+          "has it")
+          .in(between(0, 4))
+          .zero_is("as the form has it"),
       Entry(Part::Model, "kernels", &s.kernels, "fast: our layers with cheap second derivatives; stock: LibTorch's")
           .one_of({"fast", "stock"})
           .without(&Field::of_task),
@@ -188,11 +194,11 @@ std::vector<Field> fields_before_options(Settings& s) {
 std::vector<Field> fields_after_options(Settings& s) {
   return {
       Entry(Part::Schedule, "lr_scheduler", &s.lr_scheduler, "learning rate over time")
-          .one_of({"step", "multistep", "cosine", "constant"}),
+          .one_of({"step", "multistep", "cosine", "linear", "constant"}),
       Entry(Part::Schedule, "lr_step_size", &s.lr_step_size, "step: times gamma every so many epochs").in(at_least(1)),
       Entry(Part::Schedule, "lr_gamma", &s.lr_gamma, "factor of step and multistep").in(above(0)),
       Entry(Part::Schedule, "lr_milestones", &s.lr_milestones, "multistep: epochs, with commas between"),
-      Entry(Part::Schedule, "lr_min", &s.lr_min, "cosine: learning rate at the end").in(at_least(0)),
+      Entry(Part::Schedule, "lr_min", &s.lr_min, "cosine and linear: learning rate at the end").in(at_least(0)),
       Entry(Part::Schedule, "lr_warmup_epochs", &s.lr_warmup_epochs, "epochs of linear warm-up; may be a fraction")
           .in(at_least(0)),
       Entry(
@@ -203,6 +209,19 @@ std::vector<Field> fields_after_options(Settings& s) {
       Entry(Part::Training, "epochs", &s.epochs, "passes over the training set")
           .in(at_least(1))
           .with(&Field::resumable, &Field::of_task),
+      Entry(
+          Part::Training, "eval_every", &s.eval_every,
+          "test within epochs too: every so many steps, or below 1 that fraction of an epoch; 0: after epochs only")
+          .in(at_least(0))
+          .of_the_machine()
+          .without(&Field::reproduces),
+      Entry(
+          Part::Training, "eval_limit", &s.eval_limit,
+          "images of the tests within epochs, the first so many; 0: all of the test set")
+          .in(at_least(0))
+          .zero_is("all")
+          .of_the_machine()
+          .without(&Field::reproduces),
       Entry(Part::Training, "batch_size", &s.batch_size, "images per batch")
           .also("-b")
           .in(at_least(1))

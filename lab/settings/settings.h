@@ -28,6 +28,7 @@ struct Settings {
   std::string form = "auto";
   std::string norm = "batch";
   double width = 1;
+  int64_t stem_stride = 0;
   std::string kernels = "fast";
   std::string init;
 
@@ -44,6 +45,8 @@ struct Settings {
 
   int64_t epochs = 10;
   int64_t batch_size = 128;
+  double eval_every = 0;
+  int64_t eval_limit = 0;
   int64_t accumulate = 1;
   double label_smoothing = 0;
   double clip_grad_norm = 0;

@@ -21,7 +21,7 @@ data::LoaderOptions test_loader_options(const settings::Settings& settings, cons
   return options;
 }
 
-Evaluation evaluate(models::ImageModel& model, data::Loader& loader, const at::Device& device) {
+Evaluation evaluate(models::ImageModel& model, data::Loader& loader, const at::Device& device, int64_t limit) {
   const c10::InferenceMode inference;
   const bool training = model.is_training();
   model.eval();
@@ -39,7 +39,7 @@ Evaluation evaluate(models::ImageModel& model, data::Loader& loader, const at::D
     top1 += hits.select(1, 0).sum().item<int64_t>();
     top5 += hits.sum().item<int64_t>();
     result.images += labels.size(0);
-    if (interrupted()) break;
+    if (interrupted() || (limit > 0 && result.images >= limit)) break;
   }
   model.train(training);
   if (result.images == 0) fail("there is no image to evaluate on");

@@ -19,6 +19,6 @@ struct Evaluation {
 data::LoaderOptions test_loader_options(const settings::Settings& settings, const data::Dataset& data);
 
 /// Runs the network over one epoch of the loader in evaluation mode and restores its mode.
-Evaluation evaluate(models::ImageModel& model, data::Loader& loader, const at::Device& device);
+Evaluation evaluate(models::ImageModel& model, data::Loader& loader, const at::Device& device, int64_t limit = 0);
 
 }  // namespace sgdph::lab::train

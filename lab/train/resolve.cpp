@@ -52,9 +52,10 @@ void check_same_run(const settings::Settings& stored, const settings::Settings& 
         "{} is {} in this run, not {}; a run is continued with its own settings, start a new one for others",
         old_fields[i].key, old_fields[i].get().dump(), new_fields[i].get().dump());
   }
-  if (stored.epochs != given.epochs && stored.lr_scheduler == "cosine") {
+  const auto& schedule = stored.lr_scheduler;
+  if (stored.epochs != given.epochs && (schedule == "cosine" || schedule == "linear")) {
     fail(
-        "epochs is {} in this run and its cosine schedule ends there; start a new run for {}", stored.epochs,
+        "epochs is {} in this run and its {} schedule ends there; start a new run for {}", stored.epochs, schedule,
         given.epochs);
   }
 }

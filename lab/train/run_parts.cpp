@@ -65,6 +65,7 @@ std::shared_ptr<models::ImageModel> build_model(
   options.form = settings.form == "imagenet" ? models::Form::ImageNet : models::Form::Cifar;
   options.norm = models::norm_from_name(settings.norm);
   options.width = settings.width;
+  options.stem_stride = settings.stem_stride;
   options.kernels = settings.kernels == "stock" ? models::Kernels::Stock : models::Kernels::Fast;
   options.in_channels = data.shape().channels;
   options.classes = data.classes();

@@ -30,7 +30,7 @@ void check_schedule(const settings::Settings& s) {
   } else if (!s.lr_milestones.empty()) {
     fail("--lr-milestones: belongs to --lr-scheduler multistep, not {}", s.lr_scheduler);
   }
-  if (s.lr_scheduler == "cosine" && s.lr_min > s.lr()) {
+  if ((s.lr_scheduler == "cosine" || s.lr_scheduler == "linear") && s.lr_min > s.lr()) {
     fail("--lr-min: {} is above the learning rate {}", s.lr_min, s.lr());
   }
   if (s.lr_warmup_epochs >= static_cast<double>(s.epochs)) {
@@ -43,6 +43,9 @@ std::unique_ptr<Scheduler> make_schedule(
   const Warmup warmup{to_steps(s.lr_warmup_epochs, steps_per_epoch), s.lr_warmup_decay};
   if (s.lr_scheduler == "cosine") {
     return std::make_unique<CosineLR>(optimizer, s.epochs * steps_per_epoch - warmup.steps, s.lr_min, warmup);
+  }
+  if (s.lr_scheduler == "linear") {
+    return std::make_unique<LinearLR>(optimizer, s.epochs * steps_per_epoch - warmup.steps, s.lr_min, warmup);
   }
   if (s.lr_scheduler == "step") {
     return std::make_unique<StepLR>(optimizer, s.lr_step_size * steps_per_epoch, s.lr_gamma, warmup);

@@ -102,18 +102,22 @@ bool Trainer::train_epoch() {
     state_.seconds += now - started;
     started = now;
   };
-  while (train_step()) {
+  for (;;) {
+    if (test_due()) {
+      test_on_the_way();
+      started = seconds_now();
+      if (interrupted()) stop_here();
+    }
+    if (stopped_ || !train_step()) break;
     take_time();
     show_progress();
     const bool wanted = every > 0 && state_.step % every == 0 && state_.batch < train_loader_->batches();
-    if (wanted || interrupted()) {
-      const auto path = save_checkpoint();
-      if (!stopped_ && interrupted()) {
-        stopped_ = RunEnd::Interrupted;
-        message_ = fmt::format("stopped at step {}; {} is written", state_.step, path);
-      }
-      started = seconds_now();
+    if (interrupted()) {
+      stop_here();
+    } else if (wanted) {
+      save_checkpoint();
     }
+    if (interrupted() || wanted) started = seconds_now();
     if (stopped_) return false;
   }
   take_time();
@@ -123,15 +127,16 @@ bool Trainer::train_epoch() {
 bool Trainer::train_step() {
   const auto& s = parts_.settings;
   auto& optimizer = *parts_.optimizer;
-  last_step_ = state_.step + 1;
-  last_epoch_ = state_.epoch + 1;
-  last_lr_ = optimizer.lr();
   training_step_.clear_gradients();
   int64_t batches = 0;
   while (batches < s.accumulate) {
     const auto batch = train_loader_->next();
     if (!batch) break;
-    ++batches;
+    if (batches++ == 0) {
+      last_step_ = state_.step + 1;
+      last_epoch_ = state_.epoch + 1;
+      last_lr_ = optimizer.lr();
+    }
     const auto labels = to_device(batch->labels, device_);
     const auto step = training_step_.forward(to_device(batch->images, device_), labels);
     const auto value = step.loss.item<double>();
@@ -164,16 +169,48 @@ bool Trainer::train_step() {
   return true;
 }
 
+void Trainer::stop_here() {
+  const auto path = save_checkpoint();
+  if (stopped_) return;
+  stopped_ = RunEnd::Interrupted;
+  message_ = fmt::format("stopped at step {}; {} is written", state_.step, path);
+}
+
+bool Trainer::test_due() const {
+  const auto every = parts_.settings.eval_every;
+  const auto steps = steps_per_epoch();
+  const auto done = state_.step - state_.epoch * steps;
+  if (every == 0 || done == 0 || done >= steps) return false;
+  const auto gap =
+      every < 1 ? std::max<int64_t>(1, std::llround(every * static_cast<double>(steps))) : std::llround(every);
+  // The test at the epoch's end takes the place of one just before it.
+  if (every < 1 ? done % gap != 0 || 2 * (steps - done) < gap : state_.step % gap != 0) return false;
+  const auto& last = log_.records().back();
+  return last.at("type") != "eval" || last.at("step") != state_.step;
+}
+
+void Trainer::test_on_the_way() {
+  const double started = seconds_now();
+  const auto test = evaluate(*parts_.model, *test_loader_, device_, parts_.settings.eval_limit);
+  if (interrupted()) return;
+  const auto steps = static_cast<double>(steps_per_epoch());
+  log_.append(
+      {{"type", "eval"},
+       {"epoch", static_cast<double>(state_.step) / steps},
+       {"step", state_.step},
+       {"images", test.images},
+       {"test_loss", test.loss},
+       {"test_top1", test.top1},
+       {"test_top5", test.top5},
+       {"cost", {{"train_seconds", state_.seconds}, {"test_seconds", seconds_now() - started}}}});
+}
+
 void Trainer::finish_epoch() {
   const double started = seconds_now();
   const auto test = evaluate(*parts_.model, *test_loader_, device_);
   if (interrupted()) {
     // The epoch's training is done and its test is not: the checkpoint stands before the test.
-    const auto path = save_checkpoint();
-    if (stopped_) return;
-    stopped_ = RunEnd::Interrupted;
-    message_ = fmt::format("stopped after step {}; {} is written", state_.step, path);
-    return;
+    return stop_here();
   }
   if (!std::isfinite(test.loss))
     return diverge(fmt::format("the test loss became {}", std::isnan(test.loss) ? "nan" : "infinite"));
@@ -190,7 +227,7 @@ void Trainer::finish_epoch() {
       {"type", "epoch"},
       {"epoch", state_.epoch},
       {"step", state_.step},
-      {"lr", parts_.optimizer->lr()},
+      {"lr", last_lr_},
       {"train_loss", train_loss},
       {"train_top1", train_top1},
       {"test_loss", test.loss},

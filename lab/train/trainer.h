@@ -71,6 +71,12 @@ class Trainer {
   /// One step of the optimizer; false at the end of the epoch or if the run must stop.
   bool train_step();
   void finish_epoch();
+  /// Whether a test within the epoch is due after the last step, and was not made yet.
+  bool test_due() const;
+  /// A test within the epoch; made when the run is continued if it was interrupted.
+  void test_on_the_way();
+  /// Writes a checkpoint and ends the run there.
+  void stop_here();
   void finish_run();
   std::string save_checkpoint();
   bool weights_finite() const;

@@ -71,6 +71,7 @@ void Trainer::restore(const formats::CheckpointFile& file) {
     folder_.replace_settings(s);
     log_.start(std::move(records));
     state_ = state;
+    last_lr_ = file.meta.value("last_lr", parts_.optimizer->lr());
   } catch (const c10::Error& error) {
     fail("{}: the checkpoint does not fit: {}", where, error.what_without_backtrace());
   } catch (const nlohmann::json::exception& error) {
@@ -89,6 +90,7 @@ std::string Trainer::save_checkpoint() {
       {"settings", settings::to_json(parts_.settings)},
       {"classes", parts_.data.train->classes()},
       {"state", state_},
+      {"last_lr", last_lr_},
       {"records", log_.records()}};
   const auto model = models::save_state_dict(*parts_.model);
   const auto optimizer = parts_.optimizer->save();

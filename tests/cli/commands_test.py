@@ -29,7 +29,7 @@ class Train(support.CommandTest):
         file.write_text("[run]\nepochs = 7\nbatch_size = 16\n[optimizer.adam]\nlr = 0.5\n[optimizer.sgdm]\nlr = 0.25\n")
         words = ["train", "--recipe", "fashion-mnist", "--config", file, "-b", "8", "--data-path", self.data, "--dry-run"]
         shown = self.succeed(*words, "--opt", "sgdm").stdout
-        for part in ["epochs=7", "batch_size=8", "lr=0.25", "weight_decay=0.0001", "lr_scheduler=cosine"]:
+        for part in ["epochs=7", "batch_size=8", "lr=0.25", "weight_decay=0.0005", "lr_scheduler=linear"]:
             self.assertIn(part, shown)
         self.assertFalse((self.folder / "runs").exists())
 
@@ -44,6 +44,34 @@ class Train(support.CommandTest):
         self.assertEqual([r["epoch"] for r in epochs], [1, 2, 3])
         self.assertEqual(end["status"], "finished")
         self.assertEqual(end["test_top1"], epochs[-1]["test_top1"])
+
+    def test_tests_within_epochs_change_nothing_and_continue_with_the_run(self):
+        calm, often, stopped = (self.folder / name for name in ("calm", "often", "stopped"))
+        self.succeed(*self.small("sgd-ph", 3, calm, "--checkpoint-every", "1"))
+        evals = ["--eval-every", "0.25", "--eval-limit", "32", "--checkpoint-every", "1"]
+        self.succeed(*self.small("sgd-ph", 3, often, *evals))
+        self.assertEqual((calm / "model.pt").read_bytes(), (often / "model.pt").read_bytes())
+        found = [record for record in support.records(often) if record["type"] == "eval"]
+        self.assertEqual([record["step"] for record in found], [2, 4, 6, 10, 12, 14, 18, 20, 22])
+        self.assertEqual([record["epoch"] for record in found][:4], [0.25, 0.5, 0.75, 1.25])
+        self.assertEqual({record["images"] for record in found}, {32})
+        for _ in range(4):
+            child = subprocess.Popen(self.command(*self.small("sgd-ph", 3, stopped, *evals)) if not stopped.exists() else
+                                     self.command("train", "--resume", stopped), stderr=subprocess.DEVNULL,
+                                     stdout=subprocess.DEVNULL)
+            before = len(list(stopped.glob("*.ckpt"))) and max(stopped.glob("*.ckpt"))
+            while child.poll() is None and before == (len(list(stopped.glob("*.ckpt"))) and max(stopped.glob("*.ckpt"))):
+                time.sleep(0.001)
+            child.kill()
+            child.wait()
+        self.succeed("train", "--resume", stopped)
+        self.assert_same_run(often, stopped)
+
+    def test_the_logs_rate_of_an_epoch_is_that_of_its_last_step(self):
+        output = self.folder / "run"
+        self.succeed(*self.small("sgdm", 2, output, "--lr", "0.8", "--lr-scheduler", "linear"))
+        rates = [record["lr"] for record in support.records(output) if record["type"] == "epoch"]
+        self.assertEqual([round(rate, 12) for rate in rates], [0.45, 0.05])  # of 16 steps the 8th and the last
 
     def test_the_result_does_not_depend_on_the_number_of_workers(self):
         for workers in (0, 1, 4):

@@ -51,6 +51,11 @@ TEST_F(Schedulers, CosineFallsToItsMinimumAndStaysThere) {
   expect_near(curve(optimizer, scheduler, 5), {0.8, 0.5 + 0.3 * half, 0.5, 0.5 - 0.3 * half, 0.2, 0.2});
 }
 
+TEST_F(Schedulers, LinearFallsToItsMinimumAndStaysThere) {
+  LinearLR scheduler(optimizer, 4, 0.2);
+  expect_near(curve(optimizer, scheduler, 5), {0.8, 0.65, 0.5, 0.35, 0.2, 0.2});
+}
+
 TEST_F(Schedulers, WarmupIsLinearAndTheScheduleFollowsIt) {
   StepLR scheduler(optimizer, 2, 0.5, Warmup{4, 0.5});
   expect_near(curve(optimizer, scheduler, 7), {0.4, 0.5, 0.6, 0.7, 0.8, 0.8, 0.4, 0.4});
@@ -146,6 +151,7 @@ TEST_F(Schedulers, InvalidSettingsAreRefusedByName) {
   EXPECT_ERROR(StepLR(optimizer, 1, -1), "gamma", "-1");
   EXPECT_ERROR(MultiStepLR(optimizer, {3, 2}), "milestones");
   EXPECT_ERROR(CosineLR(optimizer, 0), "t_max");
+  EXPECT_ERROR(LinearLR(optimizer, 0), "LinearLR", "t_max");
   EXPECT_ERROR(CosineLR(optimizer, 1, std::nan("")), "eta_min");
   EXPECT_ERROR(StepLR(optimizer, 1, 0.1, Warmup{-1, 0}), "warm-up steps");
   EXPECT_ERROR(StepLR(optimizer, 1, 0.1, Warmup{1, 1.5}), "warm-up start");

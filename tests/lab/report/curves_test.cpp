@@ -24,7 +24,7 @@ TEST(Curves, AreMeanAndDeviationOverTheRunsThatGotSoFar) {
   write_run(folder / "b", "sgdm", 2, 74, 2);
   const auto found = collect({folder.path()});
   const auto curves = make_curves(pointers(found), 100);
-  EXPECT_EQ(curves.epochs, (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(curves.epochs, (std::vector<double>{1, 2, 3}));
   EXPECT_EQ(curves.counts, (std::vector<size_t>{2, 2, 1}));
   EXPECT_EQ(curves.seconds, (std::vector<double>{10, 20, 30}));
   EXPECT_DOUBLE_EQ(curves.metrics[0].mean[0], (68. + 73.) / 2);
@@ -90,7 +90,7 @@ TEST(Curves, HaveAGapWhereAFigureIsMissing) {
        {{"type", "epoch"}, {"test_top1", 60}, {"test_loss", 0.5}}});
   const auto found = collect({folder.path()});
   const auto curves = make_curves(pointers(found), 10);
-  EXPECT_EQ(curves.epochs, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(curves.epochs, (std::vector<double>{1, 2}));
   EXPECT_TRUE(std::isnan(curves.metrics[1].mean[0]));
   EXPECT_EQ(curves.metrics[1].mean[1], 0.5);
 }
