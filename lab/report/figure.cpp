@@ -52,8 +52,7 @@ std::vector<tables::PlotLine> lines_of(const Comparison& comparison, size_t metr
     auto& line = lines.emplace_back(tables::PlotLine{series.label, series.style, tables::PlotLine::Spread::Band, {}});
     const auto& [mean, deviation] = series.curves.metrics[metric];
     for (size_t i = 0; i < mean.size(); ++i) {
-      line.points.push_back(
-          {series.curves.epochs[i], mean[i], mean[i] - deviation[i], mean[i] + deviation[i]});
+      line.points.push_back({series.curves.epochs[i], mean[i], mean[i] - deviation[i], mean[i] + deviation[i]});
     }
   }
   return lines;
