@@ -1,7 +1,5 @@
 #include <sgdph/adahessian.h>
 
-#include <sgdph/hessian.h>
-
 #include "signs.h"
 
 #include <torch/types.h>
@@ -20,6 +18,18 @@ at::Tensor average_over_kernel(const at::Tensor& curvature) {
   return curvature.mean(kernel, /*keepdim=*/true).expand_as(curvature);
 }
 
+/// Takes the curvature into its average; an undefined one leaves the average, bias correction included, where it is.
+void update_curvature_average(const at::Tensor& curvature, AdaHessianParamState& state, double beta) {
+  auto& square = state.exp_hessian_diag_sq();
+  const auto steps_before = static_cast<double>(state.step());
+  if (curvature.defined()) {
+    square.mul_(beta).addcmul_(curvature, curvature, 1 - beta);
+  } else {
+    square.mul_(beta + (1 - beta) / (1 - std::pow(beta, steps_before)));
+  }
+}
+
+/// An undefined curvature: what was known before serves on.
 void update_parameter(
     at::Tensor& parameter, const at::Tensor& curvature, AdaHessianParamState& state, const AdaHessianOptions& options) {
   const auto [beta1, beta2] = options.betas();
@@ -27,11 +37,11 @@ void update_parameter(
     state.exp_avg(at::zeros_like(parameter));
     state.exp_hessian_diag_sq(at::zeros_like(parameter));
   }
+  auto& average = state.exp_avg().mul_(beta1).add_(parameter.grad(), 1 - beta1);
+  update_curvature_average(curvature, state, beta2);
   state.step(state.step() + 1);
   const auto t = static_cast<double>(state.step());
-  auto& average = state.exp_avg().mul_(beta1).add_(parameter.grad(), 1 - beta1);
-  auto& square = state.exp_hessian_diag_sq().mul_(beta2).addcmul_(curvature, curvature, 1 - beta2);
-  auto denominator = square.sqrt().div_(std::sqrt(1 - std::pow(beta2, t)));
+  auto denominator = state.exp_hessian_diag_sq().sqrt().div_(std::sqrt(1 - std::pow(beta2, t)));
   if (options.hessian_power() != 1) denominator.pow_(options.hessian_power());
   denominator.add_(options.eps());
   if (options.weight_decay() != 0) parameter.mul_(1 - options.lr() * options.weight_decay());
@@ -55,63 +65,66 @@ void AdaHessianParamState::visit(detail::FieldVisitor& visitor) {
   visitor("exp_hessian_diag_sq", exp_hessian_diag_sq_);
 }
 
-void AdaHessian::groups_changed() {
-  forget_curvature();
-}
-
-void AdaHessian::forget_curvature() {
-  curvature_.clear();
-  measured_ = false;
-}
-
-CurvatureOptimizer::Request AdaHessian::curvature_request() {
-  Request request;
-  if (!measured_) request.parameters = trainable_parameters();
-  return request;
-}
-
-at::Tensor AdaHessian::probe_of(const at::Tensor& parameter, uint64_t position) const {
-  if (has_probe_source()) return probe_from_source(parameter);
-  const auto* state = find_state_of<AdaHessianParamState>(parameter);
-  const auto seed = static_cast<const AdaHessianOptions&>(*defaults_).seed();
-  return rademacher_like(parameter, {seed, 0, position, static_cast<uint64_t>(state == nullptr ? 0 : state->step())});
-}
-
-void AdaHessian::measure(
-    const Request& request, const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>&,
-    bool retain_graph) {
-  std::unordered_map<const at::TensorImpl*, uint64_t> position;
+std::vector<DueParameter> AdaHessian::due() const {
+  std::vector<DueParameter> due;
+  size_t position = 0;
   for (const auto& group : param_groups_) {
-    for (const auto& parameter : group.params()) position.emplace(parameter.unsafeGetTensorImpl(), position.size());
+    for (const auto& parameter : group.params()) {
+      if (parameter.requires_grad()) due.push_back({position, parameter});
+      ++position;
+    }
   }
-  std::vector<at::Tensor> probes;
-  for (const auto& parameter : request.parameters) {
-    probes.push_back(probe_of(parameter, position.at(parameter.unsafeGetTensorImpl())));
-  }
-  auto products = hessian_vector_product(gradients, request.parameters, probes, retain_graph);
-  std::unordered_map<const at::TensorImpl*, at::Tensor> curvature;
-  for (size_t i = 0; i < products.size(); ++i) {
-    // A parameter the loss does not depend on has no curvature, rather than zero curvature to divide by.
-    if (!gradients[i].defined()) continue;
-    products[i].mul_(probes[i]);
-    all_reduce(products[i]);
-    curvature.emplace(request.parameters[i].unsafeGetTensorImpl(), average_over_kernel(products[i].abs_()));
-  }
-  curvature_ = std::move(curvature);
-  measured_ = true;
+  return due;
+}
+
+Probes AdaHessian::probes_of(const DueParameter& due) const {
+  if (has_probe_source()) return {probe_from_source(due.parameter), {}};
+  const auto* state = find_state_of<AdaHessianParamState>(due.parameter);
+  const auto seed = static_cast<const AdaHessianOptions&>(*defaults_).seed();
+  const auto steps = static_cast<uint64_t>(state == nullptr ? 0 : state->step());
+  return {rademacher_like(due.parameter, {seed, 0, due.position, steps}), {}};
 }
 
 void AdaHessian::update() {
+  const auto measurements = close_window();
   TORCH_CHECK(
-      measured_ || trainable_parameters().empty(),
+      measurements.measured || trainable_parameters().empty(),
       "AdaHessian: no curvature for this step; call optimizer.backward(loss) in place of loss.backward(), or "
       "optimizer.update_curvature(loss) before the step");
-  for_each_gradient<AdaHessianOptions>([this](const AdaHessianOptions& options, at::Tensor& parameter) {
-    const auto found = curvature_.find(parameter.unsafeGetTensorImpl());
-    if (found == curvature_.end()) return;
-    update_parameter(parameter, found->second, state_of<AdaHessianParamState>(parameter), options);
-  });
-  forget_curvature();
+  std::unordered_map<const at::TensorImpl*, const Measurement*> measured;
+  for (const auto& one : measurements.found) measured.emplace(one.of.parameter.unsafeGetTensorImpl(), &one);
+
+  struct Update {
+    at::Tensor parameter, curvature;
+    const AdaHessianOptions* options;
+  };
+  std::vector<Update> updates;
+  size_t position = 0;
+  for (auto& group : param_groups_) {
+    for (auto& parameter : group.params()) {
+      const auto here = position++;
+      if (!moves(parameter)) continue;
+      const auto found = measured.find(parameter.unsafeGetTensorImpl());
+      if (found == measured.end()) {
+        // LibTorch's zero_grad may have left a gradient of zeros; no loss of this step depends on the parameter.
+        TORCH_CHECK(
+            !parameter.grad().ne(0).any().item<bool>(), "AdaHessian: parameter ", here, " of shape ", parameter.sizes(),
+            " has a gradient but no curvature; pass each of its losses to optimizer.backward, or one ",
+            "that stands for them to optimizer.update_curvature");
+        continue;
+      }
+      const auto& one = *found->second;
+      const auto* state = find_state_of<AdaHessianParamState>(parameter);
+      // Nothing to divide by, neither now nor from before.
+      if (!one.finite && (state == nullptr || state->step() == 0)) continue;
+      updates.push_back(
+          {parameter, one.finite ? average_over_kernel(one.estimate.abs()) : at::Tensor(),
+           &static_cast<const AdaHessianOptions&>(group.options())});
+    }
+  }
+  for (auto& [parameter, curvature, options] : updates) {
+    update_parameter(parameter, curvature, state_of<AdaHessianParamState>(parameter), *options);
+  }
 }
 
 }  // namespace sgdph

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <vector>
 
 namespace sgdph {
 
@@ -12,7 +13,24 @@ void check_loss(const at::Tensor& loss, const std::string& who);
 /// Frees the buffers of the loss's graph, as `loss.backward()` does when it is done.
 void release_graph(const at::Tensor& loss);
 
-/// Adds into `parameter.grad()` as LibTorch does: the first gradient becomes the parameter's own, with its layout.
-void accumulate_gradient(const at::Tensor& parameter, const at::Tensor& gradient);
+/// What `backward_with_graph` is asked for beside the gradients it accumulates.
+struct GraphRequest {
+  std::vector<at::Tensor> wanted;    ///< leaves whose gradients are returned as well, with their graph
+  std::vector<at::Tensor> measured;  ///< leaves whose gradients' size is wanted
+  std::vector<at::Tensor> inputs;    ///< of the pass; empty: every leaf
+  bool graph_is_ours = false;        ///< nobody else will use the loss's graph afterwards
+};
+
+struct GraphGradients {
+  std::vector<at::Tensor> wanted;  ///< undefined where the loss does not reach one
+  std::vector<at::Tensor> sizes;   ///< root mean squares, scalar tensors; undefined likewise
+};
+
+/// `loss.backward()`: the engine accumulates into the leaves and runs their hooks, on gradients that carry no graph.
+/// The graph of the loss stays, but for what the plan of the products frees (ProductPlan).
+GraphGradients backward_with_graph(const at::Tensor& loss, const GraphRequest& request);
+
+/// The root mean square of a gradient, in float64.
+at::Tensor root_mean_square(const at::Tensor& gradient);
 
 }  // namespace sgdph

@@ -1,5 +1,7 @@
 #include <sgdph/hessian.h>
 
+#include "detail/leaf_hooks.h"
+
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
 
@@ -7,6 +9,7 @@ namespace sgdph {
 
 std::vector<at::Tensor> gradients(
     const at::Tensor& loss, const std::vector<at::Tensor>& parameters, bool create_graph, bool retain_graph) {
+  const detail::LeafHooksAside aside(parameters);
   auto found = torch::autograd::grad(
       {loss}, parameters, /*grad_outputs=*/{}, create_graph || retain_graph, create_graph, /*allow_unused=*/true);
   for (const auto& gradient : found) {
@@ -30,6 +33,7 @@ std::vector<at::Tensor> hessian_vector_product(
   }
   std::vector<at::Tensor> products(parameters.size());
   if (!outputs.empty()) {
+    const detail::LeafHooksAside aside(parameters);
     products = torch::autograd::grad(
         outputs, parameters, weights, retain_graph, /*create_graph=*/false, /*allow_unused=*/true);
   }

@@ -1,6 +1,9 @@
 #include "product_plan.h"
 
+#include "detail/leaf_hooks.h"
+
 #include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <ATen/core/grad_mode.h>
@@ -43,7 +46,8 @@ struct ProductPlan::Shared {
 class ProductPlan::Hook : public torch::autograd::FunctionPreHook {
  public:
   Hook(std::shared_ptr<Shared> shared, Node* node, bool on_the_way)
-      : shared_(std::move(shared)), node_(node), on_the_way_(on_the_way) {}
+      // A leaf computes nothing: recording would only make it copy what it is given.
+      : shared_(std::move(shared)), node_(node), on_the_way_(on_the_way && node->num_outputs() != 0) {}
 
   variable_list operator()(const variable_list& gradients) override {
     shared_->follow(node_, on_the_way_);
@@ -62,8 +66,7 @@ ProductPlan::ProductPlan(const at::Tensor& loss, const std::vector<at::Tensor>& 
     : shared_(std::make_shared<Shared>()) {
   shared_->frees = graph_is_ours;
   std::unordered_map<Node*, std::vector<Node*>> callers;
-  if (loss.grad_fn() == nullptr) return;  // the loss is a parameter itself
-  nodes_.push_back(loss.grad_fn());
+  nodes_.push_back(torch::autograd::impl::gradient_edge(loss).function);  // a leaf's, if the loss is a parameter itself
   callers[nodes_.front().get()];
   for (size_t i = 0; i < nodes_.size(); ++i) {
     for (const auto& edge : nodes_[i]->next_edges()) {
@@ -90,8 +93,10 @@ ProductPlan::ProductPlan(const at::Tensor& loss, const std::vector<at::Tensor>& 
   }
 
   for (const auto& node : nodes_) {
+    if (auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node.get())) leaves_.push_back(leaf);
     const bool here = on_the_way.count(node.get()) != 0;
-    node->add_pre_hook(std::make_unique<Hook>(shared_, node.get(), here));
+    // Before the user's, which are part of what is differentiated.
+    detail::add_first_hook(*node, std::make_unique<Hook>(shared_, node.get(), here));
     auto* plannable = here ? dynamic_cast<Plannable*>(node.get()) : nullptr;
     if (plannable == nullptr) continue;
     std::vector<bool> leads_to_block;
@@ -103,15 +108,10 @@ ProductPlan::ProductPlan(const at::Tensor& loss, const std::vector<at::Tensor>& 
 ProductPlan::~ProductPlan() {
   shared_->free_done();
   for (const auto& node : nodes_) {
-    auto& hooks = node->pre_hooks();
-    hooks.erase(
-        std::remove_if(
-            hooks.begin(), hooks.end(),
-            [&](const auto& hook) {
-              const auto* ours = dynamic_cast<const Hook*>(hook.get());
-              return ours != nullptr && ours->belongs_to(shared_.get());
-            }),
-        hooks.end());
+    detail::remove_first_hooks(*node, [this](const detail::PreHook* hook) {
+      const auto* ours = dynamic_cast<const Hook*>(hook);
+      return ours != nullptr && ours->belongs_to(shared_.get());
+    });
     if (auto* plannable = dynamic_cast<Plannable*>(node.get())) plannable->forget_plan();
   }
 }

@@ -8,6 +8,10 @@
 #include <memory>
 #include <vector>
 
+namespace torch::autograd {
+struct AccumulateGrad;
+}
+
 namespace sgdph {
 
 /// A node of the graph that keeps less if it knows which products will be asked of it.
@@ -31,11 +35,15 @@ class ProductPlan {
   ProductPlan(const ProductPlan&) = delete;
   ProductPlan& operator=(const ProductPlan&) = delete;
 
+  /// The leaves the loss reaches; they live as long as the plan.
+  const std::vector<torch::autograd::AccumulateGrad*>& leaves() const noexcept { return leaves_; }
+
  private:
   struct Shared;
   class Hook;
   c10::AutoGradMode grad_mode_{c10::GradMode::is_enabled()};  ///< hooks change it; restored at the end
   std::vector<detail::NodePtr> nodes_;
+  std::vector<torch::autograd::AccumulateGrad*> leaves_;
   std::shared_ptr<Shared> shared_;
 };
 

@@ -2,8 +2,6 @@
 
 #include <sgdph/curvature_optimizer.h>
 
-#include <unordered_map>
-
 namespace sgdph {
 
 /// Options of AdaHessian, named and defaulted as in the authors' code; `seed` is ours, of the random probes.
@@ -42,21 +40,9 @@ class AdaHessian : public OptimizerOf<AdaHessian, AdaHessianOptions, AdaHessianP
 
  protected:
   void update() override;
-  void skip_update() override { forget_curvature(); }
-  void groups_changed() override;
-  Request curvature_request() override;
-  void measure(
-      const Request& request, const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>& all,
-      bool retain_graph) override;
-
- private:
-  at::Tensor probe_of(const at::Tensor& parameter, uint64_t position) const;
-  void forget_curvature();
-
-  // Of the step under way; never saved.
-  bool measured_ = false;
-  /// |z * (H z)| of the parameters the measured loss depends on.
-  std::unordered_map<const at::TensorImpl*, at::Tensor> curvature_;
+  std::vector<DueParameter> due() const override;
+  Probes probes_of(const DueParameter& due) const override;
+  bool joint() const override { return true; }
 };
 
 }  // namespace sgdph

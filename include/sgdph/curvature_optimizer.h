@@ -1,35 +1,94 @@
 #pragma once
 
+#include <sgdph/backward_options.h>
 #include <sgdph/optimizer.h>
 
 #include <functional>
+#include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace sgdph {
 
+struct GraphRequest;
+
+/// A parameter whose curvature is due, and its position in optimizer order.
+struct DueParameter {
+  size_t position = 0;
+  at::Tensor parameter;
+};
+
+/// What a due parameter is multiplied by.
+struct Probes {
+  at::Tensor probe;   ///< z; the estimate is z * (H z)
+  at::Tensor second;  ///< of a second product, which asks for the gradient as well; undefined: none
+};
+
+/// What was measured of a due parameter: sums over the calls before the step, averaged over ranks.
+struct Measurement {
+  DueParameter of;
+  at::Tensor estimate;               ///< z * (H z), signed; undefined if no loss reached the parameter
+  at::Tensor second_product;         ///< H times the second probe; undefined when there is none
+  at::Tensor gradient;               ///< with the second product
+  at::ScalarType type = at::kFloat;  ///< the coarsest on the way to the gradient, with the second product
+  bool has_graph = false;  ///< false: no gradient could be differentiated, and the products are zero for that reason
+  bool finite = true;      ///< false: the estimate is not to be used
+};
+
+struct Measurements {
+  bool measured = false;           ///< a call measured, be it nothing because its loss reached no due parameter
+  std::vector<Measurement> found;  ///< of the parameters some loss reached
+  int64_t products = 0;            ///< done by this process
+  double gradient_scale = 0;  ///< of the losses' gradients, the largest root mean square; if there is a second probe
+};
+
 /// An optimizer that measures curvature by Hessian-vector products: the interface SGDPH and AdaHessian share.
+///
+/// Curvature accumulates as gradients do. All calls of `backward` since the last `step`, `zero_grad` or `discard` form
+/// a window, and the step's curvature is that of the sum of their losses: n calls with `loss / n` measure what one call
+/// with the mean does. What is due, and the probes, are settled by the first call of a window that measures.
 class CurvatureOptimizer : public OptimizerBase {
  public:
   using ProbeSource = std::function<at::Tensor(const at::Tensor& parameter)>;
   using AllReduce = std::function<void(at::Tensor& tensor)>;
 
-  /// Adds the loss's gradients into `.grad` of this optimizer's parameters, as `loss.backward()` would, and measures
-  /// the curvature that is due. With several calls before a step, the first one measures. The loss's graph is freed
-  /// unless `retain_graph` is set (for a second optimizer on the same loss, say).
+  CurvatureOptimizer(CurvatureOptimizer&& other) noexcept;
+  ~CurvatureOptimizer() override;
+
+  /// `loss.backward()`, for every leaf and with all hooks, and the measurement of the curvature that is due. The loss's
+  /// graph is freed unless it is to be retained.
   void backward(const at::Tensor& loss, bool retain_graph = false);
+  void backward(const at::Tensor& loss, const BackwardOptions& options);
 
   /// Measures the curvature that is due from any loss, of a smaller batch say, and leaves gradients and the loss's
-  /// graph alone, so that a plain `loss.backward()` may follow.
-  void update_curvature(const at::Tensor& loss);
+  /// graph alone, so that a plain `loss.backward()` may follow. `backward` adds only gradients from then on until the
+  /// step; after a `backward` that has measured it is an error, since that curvature would count twice.
+  void update_curvature(const at::Tensor& loss, const BackwardOptions& options = {});
 
-  /// Whether `backward` or `update_curvature` would measure curvature if called now.
-  bool curvature_due();
+  /// Clears the gradients and ends the window. (The module's `zero_grad` ends it as well.)
+  void zero_grad() {
+    OptimizerBase::zero_grad();
+    discard();
+  }
+  /// As LibTorch 2's: whether gradients are let go or set to zero.
+  template <class Base = OptimizerBase>
+  auto zero_grad(bool set_to_none) -> decltype(std::declval<Base&>().zero_grad(set_to_none)) {
+    Base::zero_grad(set_to_none);
+    discard();
+  }
+  /// Ends the window: what was measured for the step under way is forgotten. Gradients are left alone.
+  void discard();
 
-  /// Supplies the probe of a parameter, of its shape and type; null restores the built-in one.
+  /// Whether curvature is due for the step under way, so that `backward` or `update_curvature` would measure.
+  bool curvature_due() const;
+
+  /// Supplies the probe of a parameter, of its shape and type, once for each window; null restores the built-in one.
   void set_probe_source(ProbeSource source) { probe_source_ = std::move(source); }
 
-  /// Averages a tensor over ranks; applied to curvature before it is rectified. The function either changes its
+  /// Averages a tensor over ranks; applied to curvature before it is rectified, once for a step in which curvature is
+  /// due, to a tensor whose size does not depend on what this rank's losses reached. The function either changes its
   /// argument in place or returns the average; null restores the default, which does nothing.
   template <class Function>
   void set_all_reduce(Function function) {
@@ -44,30 +103,49 @@ class CurvatureOptimizer : public OptimizerBase {
   }
 
  protected:
-  using OptimizerBase::OptimizerBase;
+  CurvatureOptimizer(
+      const char* name, std::vector<torch::optim::OptimizerParamGroup> groups,
+      std::unique_ptr<torch::optim::OptimizerOptions> defaults);
 
-  /// The parameters whose gradients the due products start from; empty when nothing is due. `with_scale` asks for the
-  /// gradients of all parameters, because the measurement wants to compare with them.
-  struct Request {
-    std::vector<at::Tensor> parameters;
-    bool with_scale = false;
-  };
-  virtual Request curvature_request() = 0;
+  /// What is due for the step under way. A function of options and state, the same on every rank.
+  virtual std::vector<DueParameter> due() const = 0;
+  /// Drawn once for a window.
+  virtual Probes probes_of(const DueParameter& due) const = 0;
+  /// Whether one product serves all parameters that are due.
+  virtual bool joint() const = 0;
 
-  /// Measures from gradients that carry a graph. `gradients` go with the request's parameters and are undefined where
-  /// the loss does not depend on one; `all` are those of every parameter if the request asked for
-  /// it. Throws before it changes anything.
-  virtual void measure(
-      const Request& request, const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>& all,
-      bool retain_graph) = 0;
+  /// Ends the window of a step that is applied, and returns what was measured, averaged over ranks. Estimates that are
+  /// not finite are counted in the summary, and the third in a row of a parameter gives a notice. Throws, before
+  /// anything changes, if gradients came in by other ways as well.
+  Measurements close_window();
+  /// Ends the window; ranks are met as by `close_window`.
+  void skip_update() override;
+  /// How many estimates of the parameter in a row were not finite.
+  int64_t rejected_in_a_row(const at::Tensor& parameter) const;
+
+  void groups_changed() override;
 
   bool has_probe_source() const { return static_cast<bool>(probe_source_); }
   at::Tensor probe_from_source(const at::Tensor& parameter) const;
-  void all_reduce(at::Tensor& tensor) const;
   /// All parameters that require a gradient, in optimizer order.
   std::vector<at::Tensor> trainable_parameters() const;
 
  private:
+  struct Pending;  ///< what belongs to the step under way, and is never saved
+
+  /// Refuses what no call can work with, and ends a window whose gradients have been cleared.
+  void begin_call(const std::string& who, const at::Tensor& loss, const BackwardOptions& options);
+  void open_window();
+  void backward_and_measure(
+      const at::Tensor& loss, const BackwardOptions& options, const GraphRequest& request,
+      const std::vector<bool>& selected);
+  void average_window();
+  void check_finite(Measurements& measurements);
+  void notice_unmeasured(const std::vector<DueParameter>& due, bool measured);
+  void all_reduce(at::Tensor& tensor) const;
+  std::string label_of(const DueParameter& due) const;
+
+  std::unique_ptr<Pending> pending_;
   ProbeSource probe_source_;
   AllReduce all_reduce_;
 };

@@ -81,6 +81,9 @@ class OptimizerBase : public torch::optim::Optimizer {
   /// has not changed since the last time is not looked at again.
   void check();
 
+  /// Calls `groups_changed` if parameters have been added or exchanged since the last time.
+  void notice_changes();
+
   const std::string& name() const noexcept { return name_; }
 
   StepSummary summary_;  ///< `update` finds it as that of a step applied
@@ -115,8 +118,6 @@ class OptimizerBase : public torch::optim::Optimizer {
  private:
   torch::optim::OptimizerParamState& find_or_make_state(const at::Tensor& parameter);
   const torch::optim::OptimizerParamState* find_state(const at::Tensor& parameter) const;
-  /// Calls `groups_changed` if parameters have been added or exchanged since the last time.
-  void notice_changes();
   void check_groups(const std::vector<torch::optim::OptimizerParamGroup>& groups) const;
   /// Refuses what is no archive of this optimizer.
   int64_t read_format(torch::serialize::InputArchive& archive) const;

@@ -19,8 +19,6 @@ class ModuleHolder;
 namespace sgdph::sgd_ph {
 class Blocks;
 class RefreshSchedule;
-class Pending;
-struct Asked;
 }  // namespace sgdph::sgd_ph
 
 namespace sgdph {
@@ -34,7 +32,8 @@ namespace sgdph {
 /// probes and other refresh schedules are options.
 ///
 /// Where we deviate from the published code: the product for the excluded last parameter is skipped; blocks that are
-/// invariant to a common shift become first-order (`shift_guard`); a non-finite step changes nothing.
+/// invariant to a common shift become first-order (`shift_guard`); a non-finite gradient changes nothing, and a
+/// non-finite estimate is not used.
 ///
 ///   sgdph::SGDPH optimizer(*model, sgdph::SGDPHOptions(0.01).weight_decay(5e-3));
 ///   optimizer.zero_grad();
@@ -94,29 +93,25 @@ class SGDPH : public CurvatureOptimizer {
   void check_progress(const detail::Fields& progress) const override;
   std::string name_of(const at::Tensor& parameter) const override;
   void groups_changed() override;
-  Request curvature_request() override;
-  void measure(
-      const Request& request, const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>& all,
-      bool retain_graph) override;
+  std::vector<DueParameter> due() const override;
+  Probes probes_of(const DueParameter& due) const override;
+  bool joint() const override;
 
  private:
   SGDPH(
       const sgd_ph::Blocks& blocks, std::vector<torch::optim::OptimizerParamGroup> groups,
       const SGDPHOptions& defaults);
   SGDPH(const sgd_ph::Blocks& blocks, const SGDPHOptions& defaults);
-  std::vector<size_t> due() const;
   bool wants_guard(size_t slot) const;
-  sgd_ph::Asked ask(size_t slot, const at::Tensor& gradient) const;
   struct Notices {
     std::vector<std::string> invariant, not_measurable;  ///< names of blocks found to be so
   };
-  Notices absorb_measurements();
+  Notices absorb(const Measurements& measurements);
   std::vector<at::Tensor> block_curvatures();
-  bool prepare_step(std::vector<at::Tensor>& curvatures);
+  bool prepare_step(const Measurements& measurements, std::vector<at::Tensor>& curvatures);
 
   std::unique_ptr<sgd_ph::Blocks> blocks_;
   std::unique_ptr<sgd_ph::RefreshSchedule> schedule_;
-  std::unique_ptr<sgd_ph::Pending> pending_;
   CurvatureFilter curvature_filter_;
 };
 

@@ -9,6 +9,10 @@ bool is_cyclic(const SGDPHOptions& options) {
   return options.effective_refresh() == Refresh::Cyclic;
 }
 
+int64_t members(const std::vector<Standing>& standings) {
+  return std::count_if(standings.begin(), standings.end(), [](const Standing& standing) { return standing.has_turn; });
+}
+
 }  // namespace
 
 bool RefreshSchedule::is_published(const SGDPHOptions& options) {
@@ -85,10 +89,13 @@ void RefreshSchedule::join(const SGDPHOptions& options, const std::vector<Standi
   if (is_cyclic(options)) counts_.turns += exponent(standings);
 }
 
+bool RefreshSchedule::in_first_round(const std::vector<Standing>& standings) const {
+  // In steps as well: turns stand still while nothing is measured.
+  return counts_.turns < members(standings) && counts_.step < static_cast<int64_t>(standings.size());
+}
+
 int64_t RefreshSchedule::exponent(const std::vector<Standing>& standings) const {
-  const auto members =
-      std::count_if(standings.begin(), standings.end(), [](const Standing& standing) { return standing.has_turn; });
-  return counts_.turns / std::max<int64_t>(members, 1) + 1;
+  return counts_.turns / std::max<int64_t>(members(standings), 1) + 1;
 }
 
 }  // namespace sgdph::sgd_ph

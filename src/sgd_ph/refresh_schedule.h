@@ -40,6 +40,8 @@ class RefreshSchedule {
   /// A step was applied.
   void count_step() { ++counts_.step; }
 
+  /// Whether some members have not had their first turn, those from the cursor on.
+  bool in_first_round(const std::vector<Standing>& standings) const;
   /// The published exponent of the bias correction, floor(turns / M) + 1.
   int64_t exponent(const std::vector<Standing>& standings) const;
 

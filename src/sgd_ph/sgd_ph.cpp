@@ -4,7 +4,6 @@
 
 #include "sgd_ph/blocks.h"
 #include "sgd_ph/curvature.h"
-#include "sgd_ph/pending.h"
 #include "sgd_ph/probes.h"
 #include "sgd_ph/refresh_schedule.h"
 #include "sgd_ph/shift_guard.h"
@@ -58,8 +57,7 @@ struct SgdPhProgress final : public detail::Fields {
 SGDPH::SGDPH(const sgd_ph::Blocks& blocks, std::vector<OptimizerParamGroup> groups, const SGDPHOptions& defaults)
     : CurvatureOptimizer("SGDPH", std::move(groups), std::make_unique<SGDPHOptions>(defaults)),
       blocks_(std::make_unique<sgd_ph::Blocks>(blocks)),
-      schedule_(std::make_unique<sgd_ph::RefreshSchedule>()),
-      pending_(std::make_unique<sgd_ph::Pending>()) {
+      schedule_(std::make_unique<sgd_ph::RefreshSchedule>()) {
   check();
 }
 
@@ -84,7 +82,7 @@ SGDPH::~SGDPH() = default;
 
 void SGDPH::groups_changed() {
   blocks_->follow(param_groups_);
-  pending_->forget();
+  CurvatureOptimizer::groups_changed();
 }
 
 SGDPH& SGDPH::group(const Selector& selector, const SGDPHOptions& options) {
@@ -136,14 +134,21 @@ std::string SGDPH::name_of(const at::Tensor& parameter) const {
 }
 
 Partition SGDPH::partition() const {
-  return blocks_->partition(*this);
+  auto partition = blocks_->partition(*this);
+  for (auto& entry : partition.entries) {
+    if (entry.second_order && rejected_in_a_row(entry.parameter) != 0) entry.reason += ", curvature not finite";
+  }
+  return partition;
 }
 
 // --- Measuring -----------------------------------------------------------------------------------------------------
 
-std::vector<size_t> SGDPH::due() const {
-  if (pending_->usable()) return {};
-  return schedule_->due(shared_options(*this), blocks_->standings(*this));
+std::vector<DueParameter> SGDPH::due() const {
+  std::vector<DueParameter> due;
+  for (const auto slot : schedule_->due(shared_options(*this), blocks_->standings(*this))) {
+    due.push_back({slot, blocks_->slots()[slot].parameter});
+  }
+  return due;
 }
 
 bool SGDPH::wants_guard(size_t slot) const {
@@ -151,71 +156,44 @@ bool SGDPH::wants_guard(size_t slot) const {
   return !has_probe_source() && sgd_ph::guard_looks(shared_options(*this), param_state(parameter));
 }
 
-CurvatureOptimizer::Request SGDPH::curvature_request() {
-  Request request;
-  for (const auto slot : due()) {
-    request.parameters.push_back(blocks_->slots()[slot].parameter);
-    request.with_scale = request.with_scale || wants_guard(slot);
-  }
-  return request;
-}
-
-sgd_ph::Asked SGDPH::ask(size_t slot, const at::Tensor& gradient) const {
+Probes SGDPH::probes_of(const DueParameter& due) const {
   const auto& options = shared_options(*this);
-  sgd_ph::Asked asked;
-  asked.slot = slot;
-  asked.parameter = blocks_->slots()[slot].parameter;
-  asked.gradient = gradient;
+  Probes probes;
   if (has_probe_source()) {
-    asked.probe = probe_from_source(asked.parameter);
+    probes.probe = probe_from_source(due.parameter);
   } else {
-    const auto* state = param_state(asked.parameter);
+    const auto* state = param_state(due.parameter);
     const auto refreshes = static_cast<uint64_t>(state == nullptr ? 0 : state->refreshes());
-    const ProbePlace place{options.seed(), kProbeStream, slot, refreshes};
-    asked.probe = sgd_ph::probe_kind(options.probe()).draw(asked.parameter, place, options);
+    const ProbePlace place{options.seed(), kProbeStream, due.position, refreshes};
+    probes.probe = sgd_ph::probe_kind(options.probe()).draw(due.parameter, place, options);
   }
-  if (wants_guard(slot)) {
-    const auto* state = param_state(asked.parameter);
+  if (wants_guard(due.position)) {
+    const auto* state = param_state(due.parameter);
     const auto turns = static_cast<uint64_t>(state == nullptr ? 0 : state->turns());
-    asked.guard_signs = sgd_ph::mixed_signs_like(asked.parameter, {options.seed(), kGuardStream, slot, turns});
+    probes.second = sgd_ph::mixed_signs_like(due.parameter, {options.seed(), kGuardStream, due.position, turns});
   }
-  return asked;
+  return probes;
 }
 
-void SGDPH::measure(
-    const Request& request, const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>& all,
-    bool retain_graph) {
-  const bool joint = shared_options(*this).effective_refresh() == Refresh::Joint;
-  const auto slots = due();
-  std::vector<sgd_ph::Asked> asked;
-  for (size_t i = 0; i < slots.size(); ++i) {
-    if (joint || gradients[i].defined()) asked.push_back(ask(slots[i], gradients[i]));
-  }
-  const auto average = [this](at::Tensor& tensor) { all_reduce(tensor); };
-  auto blocks = joint ? sgd_ph::measure_jointly(asked, retain_graph, average)
-                      : sgd_ph::measure_each(asked, retain_graph, average);
-  double gradient_scale = 0;
-  if (request.with_scale) {
-    auto scale = sgd_ph::gradient_scale(all);
-    all_reduce(scale);
-    gradient_scale = scale.item<double>();
-  }
-  *pending_ = {std::move(blocks), joint, gradient_scale};
+bool SGDPH::joint() const {
+  return shared_options(*this).effective_refresh() == Refresh::Joint;
 }
 
 // --- The step ------------------------------------------------------------------------------------------------------
 
 /// Takes the measurements into the states, and returns what there is to say about it.
-SGDPH::Notices SGDPH::absorb_measurements() {
+SGDPH::Notices SGDPH::absorb(const Measurements& measurements) {
   const auto& shared = shared_options(*this);
   const auto standings = blocks_->standings(*this);
-  for (const auto slot : schedule_->pass_turn(shared, standings, pending_->measured())) {
+  for (const auto slot : schedule_->pass_turn(shared, standings, measurements.measured)) {
     auto& state = state_of<SGDPHParamState>(blocks_->slots()[slot].parameter);
     state.turns(state.turns() + 1);
   }
   Notices notices;
-  for (const auto& measured : pending_->blocks()) {
-    const auto& slot = blocks_->slots()[measured.slot];
+  for (const auto& measured : measurements.found) {
+    if (!measured.finite) continue;
+    const auto position = measured.of.position;
+    const auto& slot = blocks_->slots()[position];
     auto& state = state_of<SGDPHParamState>(slot.parameter);
     const auto before = state.finding();
     if (!measured.has_graph) {
@@ -224,24 +202,22 @@ SGDPH::Notices SGDPH::absorb_measurements() {
       if (first) notices.not_measurable.push_back(slot.name);
       continue;
     }
-    if (measured.random_product.defined()) {
+    if (measured.second_product.defined()) {
       sgd_ph::take_look(
           state, sgd_ph::look_at(
-                     measured.estimate, measured.random_product, measured.gradient, pending_->gradient_scale(),
+                     measured.estimate, measured.second_product, measured.gradient, measurements.gradient_scale,
                      measured.type));
     } else if (before == Finding::NotMeasurable) {
       state.finding(state.next_look() == sgd_ph::kNever ? Finding::Curved : Finding::Unknown);
     }
-    const auto now = blocks_->standing(*this, measured.slot);
+    const auto now = blocks_->standing(*this, position);
     if (!now.block) {
-      if (standings[measured.slot].has_turn) schedule_->leave(shared);
+      if (standings[position].has_turn) schedule_->leave(shared);
       if (state.shift_invariant() && before != Finding::ShiftInvariant) notices.invariant.push_back(slot.name);
       continue;
     }
-    if (!standings[measured.slot].has_turn) schedule_->join(shared, standings);
-    // In float32 at least: smoothing would drown in the digits of a reduced type.
-    const auto type = at::promote_types(measured.estimate.scalar_type(), at::kFloat);
-    sgd_ph::absorb_estimate(state, measured.estimate.to(type), options_of(*this, slot));
+    if (!standings[position].has_turn) schedule_->join(shared, standings);
+    sgd_ph::absorb_estimate(state, measured.estimate, options_of(*this, slot));
     summary_.blocks_refreshed.push_back({slot.name, slot.parameter, measured.estimate});
   }
   return notices;
@@ -251,16 +227,17 @@ SGDPH::Notices SGDPH::absorb_measurements() {
 std::vector<at::Tensor> SGDPH::block_curvatures() {
   const auto& shared = shared_options(*this);
   const bool published = sgd_ph::RefreshSchedule::is_published(shared);
-  // A block not refreshed yet is first-order, except as published: there it divides by eps from the start.
-  const bool published_start = published && sgd_ph::probe_kind(shared.probe()).starts_at_zero;
   const auto standings = blocks_->standings(*this);
+  // A block not refreshed yet is first-order, except as published: there it divides by eps until its first turn.
+  const bool published_start =
+      published && sgd_ph::probe_kind(shared.probe()).starts_at_zero && schedule_->in_first_round(standings);
   const auto published_exponent = schedule_->exponent(standings);
   std::vector<at::Tensor> curvatures(standings.size());
   for (size_t i = 0; i < standings.size(); ++i) {
     const auto& slot = blocks_->slots()[i];
     if (!moves(slot.parameter) || !standings[i].block) continue;
     const auto& state = state_of<SGDPHParamState>(slot.parameter);
-    if (state.refreshes() == 0 && !published_start) continue;
+    if (state.refreshes() == 0 && !(published_start && i >= schedule_->counts().cursor)) continue;
     // Of a block that has not been there from the beginning the average is younger than the published count says.
     const auto exponent = published ? std::min(published_exponent, state.refreshes() + 1) : state.refreshes();
     curvatures[i] = sgd_ph::rectified_curvature(state, slot.parameter, options_of(*this, slot), exponent);
@@ -275,7 +252,7 @@ std::vector<at::Tensor> SGDPH::block_curvatures() {
 
 /// All of a step that can fail: takes the measurements in and computes `curvatures`. If it does fail, schedule and
 /// states are as before.
-bool SGDPH::prepare_step(std::vector<at::Tensor>& curvatures) {
+bool SGDPH::prepare_step(const Measurements& measurements, std::vector<at::Tensor>& curvatures) {
   const auto schedule = *schedule_;
   std::vector<std::pair<at::Tensor, std::optional<SGDPHParamState>>> states;
   const auto keep = [&](size_t slot) {
@@ -283,7 +260,7 @@ bool SGDPH::prepare_step(std::vector<at::Tensor>& curvatures) {
     const auto* state = param_state(parameter);
     states.emplace_back(parameter, state == nullptr ? std::nullopt : std::optional(*state));
   };
-  for (const auto& measured : pending_->blocks()) keep(measured.slot);
+  for (const auto& measured : measurements.found) keep(measured.of.position);
   const auto standings = blocks_->standings(*this);
   for (size_t i = 0; i < standings.size(); ++i) {
     if (standings[i].waits) keep(i);
@@ -302,14 +279,14 @@ bool SGDPH::prepare_step(std::vector<at::Tensor>& curvatures) {
 
   Notices notices;
   try {
-    notices = absorb_measurements();
+    notices = absorb(measurements);
     curvatures = block_curvatures();
   } catch (...) {
     undo();
     throw;
   }
-  if (curvature_filter_) summary_.non_finite = detail::count_non_finite(curvatures);
-  if (summary_.non_finite != 0) {
+  if (const auto non_finite = curvature_filter_ ? detail::count_non_finite(curvatures) : 0; non_finite != 0) {
+    summary_.non_finite += non_finite;
     undo();
     return false;
   }
@@ -329,18 +306,15 @@ bool SGDPH::prepare_step(std::vector<at::Tensor>& curvatures) {
 
 void SGDPH::skip_update() {
   summary_.step = schedule_->counts().step;
-  summary_.products = pending_->products();
-  pending_->forget();
+  CurvatureOptimizer::skip_update();
 }
 
 void SGDPH::update() {
   summary_.step = schedule_->counts().step;
-  summary_.products = pending_->products();
   const auto& slots = blocks_->slots();
-  summary_.non_finite = pending_->non_finite();
+  const auto measurements = close_window();
   std::vector<at::Tensor> curvatures;
-  summary_.applied = summary_.non_finite == 0 && prepare_step(curvatures);
-  pending_->forget();
+  summary_.applied = prepare_step(measurements, curvatures);
   if (!summary_.applied) return;
 
   schedule_->count_step();

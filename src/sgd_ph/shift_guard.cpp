@@ -58,17 +58,6 @@ at::Tensor mixed_signs_like(const at::Tensor& parameter, ProbePlace place) {
   }
 }
 
-at::Tensor gradient_scale(const std::vector<at::Tensor>& gradients) {
-  at::Tensor scale;
-  for (const auto& gradient : gradients) {
-    if (!gradient.defined() || gradient.numel() == 0) continue;
-    const auto length = at::linalg_vector_norm(gradient.detach(), 2, at::OptionalIntArrayRef(), false, at::kDouble);
-    const auto mean = length / std::sqrt(static_cast<double>(gradient.numel()));
-    scale = scale.defined() ? at::maximum(scale, mean) : mean;
-  }
-  return scale.defined() ? scale : at::zeros({}, at::kDouble);
-}
-
 at::ScalarType coarsest_type(const at::Tensor& gradient) {
   auto coarsest = gradient.scalar_type();
   std::vector<torch::autograd::Node*> open{gradient.grad_fn().get()};

@@ -28,9 +28,6 @@ bool is_waiting(Finding finding);
 /// Random signs, not all equal: with equal ones the product would be the row sum again.
 at::Tensor mixed_signs_like(const at::Tensor& parameter, ProbePlace place);
 
-/// The largest root mean square of the defined gradients, as a scalar tensor: what counts as zero is relative to it.
-at::Tensor gradient_scale(const std::vector<at::Tensor>& gradients);
-
 /// The type of fewest digits that this gradient's graph passes through (under autocast not the parameter's own):
 /// rounding is as coarse as that.
 at::ScalarType coarsest_type(const at::Tensor& gradient);

@@ -83,14 +83,45 @@ TEST(AdaHessian, DrawsNewSignsEveryStepAndTheSameForTheSameSeed) {
   EXPECT_FALSE(torch::allclose(a[1] - 0.999 * a[0], a[0])) << "the second step drew the first one's signs";
 }
 
-TEST(AdaHessian, AParameterTheMeasuredLossDoesNotDependOnStaysWhereItIs) {
+TEST(AdaHessian, AParameterWithAGradientAndWithoutCurvatureIsNamed) {
   auto x = leaf({1}), y = leaf({2});
   AdaHessian optimizer(Parameters{x, y});
   optimizer.backward(x.square().sum());
-  optimizer.backward(y.square().sum());  // a gradient for y, but the curvature is the first loss's
+  optimizer.backward(y.square().sum(), BackwardOptions().measure(false));
+  EXPECT_ERROR(optimizer.step(), "parameter 1", "no curvature", "optimizer.backward");
+  EXPECT_EQ(x.item<double>(), 1) << "nothing moved";
+  EXPECT_EQ(y.item<double>(), 2) << "divided by eps alone it would have jumped by thousands";
+}
+
+TEST(AdaHessian, AParameterNoLossDependsOnStaysWhereItIs) {
+  auto x = leaf({1}), y = leaf({2});
+  AdaHessian optimizer(Parameters{x, y});
+  y.mutable_grad() = torch::zeros_like(y);  // as a zero_grad that sets to zero leaves it
+  optimizer.backward(x.square().sum());
   optimizer.step();
   EXPECT_NE(x.item<double>(), 1);
-  EXPECT_EQ(y.item<double>(), 2) << "divided by eps alone it would have jumped by thousands";
+  EXPECT_EQ(y.item<double>(), 2);
+}
+
+TEST(AdaHessian, ANonFiniteEstimateIsDroppedAndTheOldOneServesOn) {
+  // Diagonal, so that random signs measure it exactly: 2 at every step that can be measured.
+  auto x = leaf({0.7}), other = leaf({0.3});
+  AdaHessian optimizer(Parameters{x, other}, AdaHessianOptions(0.01));
+  const auto poisoned = [&] { return x.square().sum() + (x - x.detach()).abs().pow(1.5).sum() + other.square().sum(); };
+  train_step(optimizer, poisoned);
+  EXPECT_TRUE(optimizer.last_step().applied);
+  EXPECT_EQ(optimizer.last_step().rejected_estimates, 1);
+  EXPECT_EQ(x.item<double>(), 0.7) << "nothing to divide by yet";
+  EXPECT_NE(other.item<double>(), 0.3);
+  train_step(optimizer, [&] { return x.square().sum() + other.square().sum(); });
+  for (int t = 0; t < 3; ++t) {
+    const auto before = x.item<double>();
+    train_step(optimizer, poisoned);
+    EXPECT_LT(x.item<double>(), before);
+    const auto& state = state_of<AdaHessianParamState>(optimizer, x);
+    const auto corrected = state.exp_hessian_diag_sq() / (1 - std::pow(0.999, state.step()));
+    EXPECT_NEAR(corrected.item<double>(), 4, 1e-9) << "the average stays where it is";
+  }
 }
 
 TEST(AdaHessian, AStepWithoutCurvatureIsRefused) {

@@ -32,18 +32,110 @@ TEST_F(Quadratic, ANonFiniteGradientChangesNothing) {
   EXPECT_EQ(optimizer.last_step().step, 2);
 }
 
-TEST_F(Quadratic, ANonFiniteCurvatureChangesNothing) {
+TEST_F(Quadratic, ANonFiniteEstimateIsDroppedAndTheStepGoesOn) {
   // |x|^1.5 has a finite gradient at 0 and an infinite second derivative.
-  auto z = leaf({0.0, 1.0});
   for (const bool guard : {true, false}) {
+    auto z = leaf({0.0, 1.0});
     SGDPH optimizer(Parameters{w, z}, SGDPHOptions(0.1).rule(Rule::Paper).shift_guard(guard));
-    const auto W = w.detach().clone();
+    const auto W = w.detach().clone(), Z = z.detach().clone();
     train_step(optimizer, [&] { return w.square().sum() + z.abs().pow(1.5).sum(); });
-    EXPECT_FALSE(optimizer.last_step().applied);
+    EXPECT_TRUE(optimizer.last_step().applied);
+    EXPECT_EQ(optimizer.last_step().rejected_estimates, 1);
     EXPECT_GE(optimizer.last_step().non_finite, 1);
-    EXPECT_TRUE(torch::equal(w, W));
-    EXPECT_TRUE(optimizer.state().empty());
+    EXPECT_TRUE(optimizer.last_step().blocks_refreshed.empty());
+    EXPECT_FALSE(torch::equal(w, W));
+    EXPECT_EQ(optimizer.param_state(z)->refreshes(), 0);
+    expect(z, Z - 0.1 * 0.9 * torch::tensor({0.0, 1.5}, torch::kFloat64), "first-order, without curvature");
   }
+}
+
+TEST_F(Quadratic, ABlockWithoutASecondDerivativeDoesNotStallTheOthers) {
+  // The norm of rows that are all zero: its gradient is masked there, its second derivative is not a number.
+  for (const auto refresh : {Refresh::Cyclic, Refresh::All}) {
+    torch::manual_seed(3);
+    auto gain = leaf({1, 1, 1}), shift = leaf({0.1, 0.2, 0.3}), last = leaf({0.1});
+    auto inputs = torch::randn({4, 3}, torch::kFloat64);
+    inputs[3].zero_();
+    const auto cost = [&] {
+      return (inputs * gain).norm(2, {1}).mean() + (shift - 1).square().sum() + last.square().sum();
+    };
+    SGDPH optimizer(Parameters{gain, shift, last}, SGDPHOptions(0.05).refresh(refresh).shift_guard(false));
+    const auto before = cost().item<double>();
+    testing::internal::CaptureStderr();
+    int applied = 0;
+    for (int t = 0; t < 60; ++t) {
+      train_step(optimizer, cost);
+      applied += optimizer.last_step().applied ? 1 : 0;
+    }
+    const auto notice = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(applied, 60);
+    EXPECT_LT(cost().item<double>(), before);
+    EXPECT_GE(optimizer.param_state(shift)->refreshes(), 15) << "its turns came";
+    EXPECT_EQ(optimizer.param_state(gain)->refreshes(), 0);
+    const auto first = notice.find("not finite 3 times in a row");
+    ASSERT_NE(first, std::string::npos) << notice;
+    EXPECT_NE(notice.find("group 0 parameter 0"), std::string::npos) << notice;
+    EXPECT_EQ(notice.find("not finite", first + 5), std::string::npos) << "said twice: " << notice;
+    EXPECT_NE(optimizer.partition().entries[0].reason.find("curvature not finite"), std::string::npos);
+    EXPECT_EQ(optimizer.partition().entries[1].reason.find("curvature not finite"), std::string::npos);
+  }
+}
+
+TEST_F(Quadratic, ABlockKeepsItsCurvatureWhileEstimatesAreNotFinite) {
+  SGDPH optimizer(Parameters{x, y}, SGDPHOptions(0.1).rule(Rule::Paper).shift_guard(false));
+  train_step(optimizer, loss);
+  const auto known = optimizer.param_state(x)->curvature().clone();
+  train_step(optimizer, [&] { return loss() + (x - x.detach()).abs().pow(1.5).sum(); });
+  EXPECT_TRUE(optimizer.last_step().applied);
+  EXPECT_EQ(optimizer.last_step().rejected_estimates, 1);
+  EXPECT_TRUE(torch::equal(optimizer.param_state(x)->curvature(), known));
+  EXPECT_EQ(optimizer.param_state(x)->refreshes(), 1);
+  EXPECT_EQ(optimizer.param_state(y)->refreshes(), 2);
+}
+
+TEST_F(Quadratic, ANonFiniteMicroBatchEndsTheWindowAndTheTurnComesAgain) {
+  auto second = leaf({0.3, 0.4});
+  SGDPH optimizer(Parameters{x, second, y}, SGDPHOptions(0.1).shift_guard(false));
+  const auto both = [&] { return loss() + second.square().sum(); };
+  optimizer.backward(both());
+  optimizer.backward(both() * kNan);
+  optimizer.step();
+  EXPECT_FALSE(optimizer.last_step().applied);
+  EXPECT_TRUE(optimizer.state().empty());
+  train_step(optimizer, both);
+  ASSERT_EQ(optimizer.last_step().blocks_refreshed.size(), 1);
+  EXPECT_TRUE(optimizer.last_step().blocks_refreshed[0].parameter.is_same(x)) << "the turn did not pass";
+  expect(optimizer.last_step().blocks_refreshed[0].estimate, a.sum(1), "of the new window alone");
+}
+
+TEST_F(Quadratic, TwentyStepsOfPlainBackwardGiveOneNotice) {
+  SGDPH optimizer(parameters, SGDPHOptions(0.01).shift_guard(false));
+  const auto plain_steps = [&](int steps) {
+    testing::internal::CaptureStderr();
+    for (int t = 0; t < steps; ++t) {
+      optimizer.zero_grad();
+      loss().backward();
+      optimizer.step();
+    }
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(plain_steps(19), "");
+  const auto notice = plain_steps(1);
+  EXPECT_NE(notice.find("20 steps"), std::string::npos) << notice;
+  EXPECT_NE(notice.find("optimizer.backward(loss)"), std::string::npos) << notice;
+  EXPECT_EQ(plain_steps(50), "") << "said once";
+}
+
+TEST_F(Quadratic, StepsWithAMeasurementNowAndThenGiveNoNotice) {
+  SGDPH optimizer(parameters, SGDPHOptions(0.01).shift_guard(false));
+  testing::internal::CaptureStderr();
+  for (int t = 0; t < 100; ++t) {
+    optimizer.zero_grad();
+    if (t % 19 == 0) optimizer.update_curvature(loss());
+    loss().backward();
+    optimizer.step();
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST_F(Quadratic, ALossThatWentWrongCanBeReplacedBeforeTheStep) {
@@ -98,10 +190,12 @@ TEST_F(Quadratic, AFilterThatFailsChangesNothing) {
 TEST_F(Quadratic, AnAllReduceThatChangesTheShapeIsRefused) {
   SGDPH optimizer(Parameters{x}, SGDPHOptions(0.1).rule(Rule::Paper));
   optimizer.set_all_reduce([](const at::Tensor& tensor) { return tensor.sum(); });
-  EXPECT_ERROR(optimizer.backward(loss()), "all-reduce", "[2]");
-  EXPECT_FALSE(x.grad().defined()) << "nothing changed";
+  const auto before = x.detach().clone();
+  optimizer.backward(loss());
+  EXPECT_ERROR(optimizer.step(), "all-reduce", "[");
+  EXPECT_TRUE(torch::equal(x, before) && optimizer.state().empty()) << "nothing changed";
   optimizer.set_all_reduce(std::function<at::Tensor(const at::Tensor&)>());
-  EXPECT_NO_THROW(optimizer.backward(loss())) << "an empty function means none";
+  EXPECT_NO_THROW(optimizer.step()) << "an empty function means none";
 }
 
 TEST_F(Quadratic, AProbeOfTheWrongShapeIsRefused) {

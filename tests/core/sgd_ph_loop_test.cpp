@@ -6,16 +6,16 @@
 namespace sgdph::test::sgd_ph_loop_test {
 namespace {
 
-TEST_F(Quadratic, AccumulationAddsGradientsAndTheFirstCallMeasures) {
+TEST_F(Quadratic, AccumulationAddsGradientsAndCurvature) {
   SGDPH optimizer(parameters, SGDPHOptions(0.1).rule(Rule::Paper).shift_guard(false));
   optimizer.zero_grad();
   EXPECT_TRUE(optimizer.curvature_due());
   optimizer.backward(loss());
-  EXPECT_FALSE(optimizer.curvature_due());
+  EXPECT_TRUE(optimizer.curvature_due()) << "every call of the window measures";
   optimizer.backward(3 * loss());
   expect(x.grad(), 4 * a.mv(x.detach()), "gradients add up");
   optimizer.step();
-  expect(optimizer.last_step().blocks_refreshed[0].estimate, a.sum(1), "the first loss was measured");
+  expect(optimizer.last_step().blocks_refreshed[0].estimate, 4 * a.sum(1), "curvature adds up");
   EXPECT_TRUE(optimizer.curvature_due());
 }
 
@@ -28,12 +28,15 @@ TEST_F(Quadratic, GradientsAreThoseOfLibTorch) {
   }
 }
 
-TEST_F(Quadratic, OnlyItsOwnParametersGetGradients) {
+TEST_F(Quadratic, EveryLeafGetsItsGradientUnlessInputsAreNamed) {
   SGDPH optimizer(Parameters{x});
-  optimizer.backward(loss());
+  optimizer.backward(loss(), BackwardOptions().inputs({x}));
   EXPECT_TRUE(x.grad().defined());
   EXPECT_FALSE(w.grad().defined());
   EXPECT_FALSE(y.grad().defined());
+  optimizer.backward(loss());
+  expect(w.grad(), 2 * w.detach(), "another leaf");
+  expect(y.grad(), y.detach(), "another leaf");
 }
 
 TEST_F(Quadratic, TheGraphIsFreedUnlessRetained) {
@@ -54,11 +57,11 @@ TEST_F(Quadratic, TheGraphIsFreedOnEveryStepAlike) {
   SGDPH second(Parameters{y}, SGDPHOptions(0.1).rule(Rule::Paper));
   for (int t = 0; t < 4; ++t) {
     const auto value = x.exp().square().sum() + y.exp().square().sum();
-    first.backward(value, /*retain_graph=*/t >= 2);
+    first.backward(value, BackwardOptions().retain_graph(t >= 2).inputs({x}));
     if (t < 2) {
-      EXPECT_ERROR(second.backward(value), "second time");
+      EXPECT_ERROR(second.backward(value, BackwardOptions().inputs({y})), "second time");
     } else {
-      EXPECT_NO_THROW(second.backward(value));
+      EXPECT_NO_THROW(second.backward(value, BackwardOptions().inputs({y})));
     }
     first.step();
   }

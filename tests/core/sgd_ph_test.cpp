@@ -198,7 +198,11 @@ TEST_F(Quadratic, AllReduceIsAppliedToTheSignedCurvature) {
   // Another rank whose row sums are the negative of ours less one: the average is -0.5 everywhere.
   for (const bool in_place : {true, false}) {
     SGDPH optimizer(Parameters{x}, SGDPHOptions(0).rule(Rule::Paper).shift_guard(false));
-    const auto average = [&](const at::Tensor& ours) { return (ours + (-a.sum(1) - 1)) / 2; };
+    const auto average = [&](const at::Tensor& ours) {
+      auto other = ours.clone();  // of one flat tensor, which the estimate opens
+      other.narrow(0, 0, 2).copy_(-a.sum(1) - 1);
+      return (ours + other) / 2;
+    };
     if (in_place) {
       optimizer.set_all_reduce([&](at::Tensor& tensor) { tensor.copy_(average(tensor)); });
     } else {

@@ -1,0 +1,190 @@
+#include "window.h"
+
+#include <sgdph/hessian.h>
+
+#include "sgd_ph/shift_guard.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace sgdph {
+namespace {
+
+/// Sums are kept in float32 at least.
+at::ScalarType sum_type(const at::Tensor& parameter) {
+  return at::promote_types(parameter.scalar_type(), at::kFloat);
+}
+
+/// Adds `value` times the weight to `sum`, without a change of bits if it is the first and counts once.
+void add_to(at::Tensor& sum, at::Tensor value, const Weight& weight) {
+  if (!value.defined()) return;
+  value = value.to(at::promote_types(value.scalar_type(), at::kFloat));
+  if (weight.factor != 1) value = value * weight.factor;
+  if (weight.divisor.defined()) value = value / weight.divisor.to(value.device(), value.scalar_type());
+  sum = sum.defined() ? sum + value : value;
+}
+
+/// From coarse to fine.
+constexpr std::array<at::ScalarType, 4> kTypes{at::kBFloat16, at::kHalf, at::kFloat, at::kDouble};
+
+}  // namespace
+
+Weight::Weight(const BackwardOptions& options)
+    : factor(options.represents() / options.scale()), divisor(options.scale_tensor()) {}
+
+void Window::open(std::vector<DueParameter> due, std::vector<Probes> probes, bool joint) {
+  open_ = true;
+  joint_ = joint;
+  due_ = std::move(due);
+  probes_ = std::move(probes);
+  sums_.resize(due_.size());
+}
+
+bool Window::has_second_probe() const {
+  return std::any_of(probes_.begin(), probes_.end(), [](const Probes& one) { return one.second.defined(); });
+}
+
+Window::Sum Window::product_of(size_t i, const at::Tensor& gradient, bool retain_graph) const {
+  const auto& parameter = due_[i].parameter;
+  const auto& [probe, second] = probes_[i];
+  Sum sum;
+  if (second.defined()) {
+    const auto found = std::find(kTypes.begin(), kTypes.end(), sgd_ph::coarsest_type(gradient));
+    if (found != kTypes.end()) sum.types[static_cast<size_t>(found - kTypes.begin())] = 1;
+  }
+  sum.estimate = probe * hessian_vector_product(gradient, parameter, probe, retain_graph || second.defined());
+  if (second.defined()) {
+    sum.second_product = hessian_vector_product(gradient, parameter, second, retain_graph);
+    sum.gradient = gradient.detach().clone();
+  }
+  return sum;
+}
+
+/// What one loss adds; estimates are undefined where it does not reach the parameter.
+std::vector<Window::Sum> Window::products_of(const std::vector<at::Tensor>& gradients, bool retain_graph) const {
+  std::vector<Sum> found(due_.size());
+  const auto is_reached = [](const at::Tensor& gradient) { return gradient.defined(); };
+  if (joint_) {
+    std::vector<at::Tensor> parameters, probes;
+    for (size_t i = 0; i < due_.size(); ++i) {
+      parameters.push_back(due_[i].parameter);
+      probes.push_back(probes_[i].probe);
+    }
+    auto products = hessian_vector_product(gradients, parameters, probes, retain_graph);
+    for (size_t i = 0; i < due_.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      // Of a network's size. Where the Hessian is the identity, the product may be the probe itself.
+      const bool own = !products[i].is_alias_of(probes[i]);
+      found[i].estimate = own ? products[i].mul_(probes[i]) : products[i] * probes[i];
+    }
+    return found;
+  }
+  const auto last = std::find_if(gradients.rbegin(), gradients.rend(), is_reached);
+  for (size_t i = 0; i < due_.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    found[i] = product_of(i, gradients[i], retain_graph || &gradients[i] != &*last);
+  }
+  return found;
+}
+
+void Window::add(
+    const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>& sizes, const Weight& weight,
+    bool retain_graph) {
+  auto found = products_of(gradients, retain_graph);
+  at::Tensor scale;
+  for (const auto& size : sizes) {
+    if (size.defined()) scale = scale.defined() ? at::maximum(scale, size.to(scale.device())) : size;
+  }
+  add_to(gradient_scale_, scale, weight);
+  int64_t reached = 0, second = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    ++reached;
+    second += found[i].second_product.defined() ? 1 : 0;
+    sums_[i].reached += 1;
+    sums_[i].with_graph += gradients[i].requires_grad() ? 1 : 0;
+    for (size_t k = 0; k < kTypes.size(); ++k) sums_[i].types[k] += found[i].types[k];
+    add_to(sums_[i].estimate, std::move(found[i].estimate), weight);
+    add_to(sums_[i].second_product, std::move(found[i].second_product), weight);
+    add_to(sums_[i].gradient, std::move(found[i].gradient), weight);
+  }
+  products_ += joint_ ? std::min<int64_t>(reached, 1) : reached + second;
+  measured = true;
+}
+
+void Window::average(const CurvatureOptimizer::AllReduce& all_reduce) {
+  if (due_.empty()) return;
+  auto type = at::kFloat;
+  for (const auto& due : due_) type = at::promote_types(type, due.parameter.scalar_type());
+  const auto options = due_.front().parameter.options().dtype(type).requires_grad(false);
+
+  std::vector<at::Tensor> parts;
+  std::vector<double> counts;
+  const auto put = [&](const at::Tensor& value, const at::Tensor& parameter) {
+    parts.push_back(
+        value.defined() ? value.to(options.device(), type).flatten() : at::zeros(parameter.numel(), options));
+  };
+  for (size_t i = 0; i < due_.size(); ++i) {
+    put(sums_[i].estimate, due_[i].parameter);
+    counts.push_back(sums_[i].reached);
+    counts.push_back(sums_[i].with_graph);
+    counts.insert(counts.end(), sums_[i].types.begin(), sums_[i].types.end());
+    if (!probes_[i].second.defined()) continue;
+    put(sums_[i].second_product, due_[i].parameter);
+    put(sums_[i].gradient, due_[i].parameter);
+  }
+  counts.push_back(measured ? 1 : 0);
+  const auto one = at::zeros({1}, options);
+  put(gradient_scale_, one);
+  parts.push_back(at::tensor(counts, at::kDouble).to(options.device(), type));
+
+  auto flat = at::cat(parts);
+  all_reduce(flat);
+  int64_t offset = 0;
+  const auto take = [&](const at::Tensor& parameter) {
+    const auto part = flat.narrow(0, offset, parameter.numel()).view(parameter.sizes());
+    offset += parameter.numel();
+    return part.to(parameter.device(), sum_type(parameter));
+  };
+  for (size_t i = 0; i < due_.size(); ++i) {
+    const auto& parameter = due_[i].parameter;
+    sums_[i].estimate = take(parameter);
+    if (!probes_[i].second.defined()) continue;
+    sums_[i].second_product = take(parameter);
+    sums_[i].gradient = take(parameter);
+  }
+  gradient_scale_ = take(one).squeeze();
+  const auto averaged = flat.narrow(0, offset, static_cast<int64_t>(counts.size())).to(at::kCPU, at::kDouble);
+  const auto* count = averaged.data_ptr<double>();
+  for (auto& sum : sums_) {
+    sum.reached = *count++;
+    sum.with_graph = *count++;
+    for (auto& type : sum.types) type = *count++;
+  }
+  measured = *count > 0;
+}
+
+Measurements Window::take() {
+  Measurements result;
+  result.measured = measured;
+  result.products = products_;
+  if (gradient_scale_.defined() && has_second_probe()) result.gradient_scale = std::abs(gradient_scale_.item<double>());
+  for (size_t i = 0; i < due_.size(); ++i) {
+    auto& sum = sums_[i];
+    if (sum.reached == 0) continue;
+    const auto type = std::find_if(sum.types.begin(), sum.types.end(), [](double calls) { return calls > 0; });
+    auto& found = result.found.emplace_back();
+    found.of = due_[i];
+    found.estimate = std::move(sum.estimate);
+    found.second_product = std::move(sum.second_product);
+    found.gradient = std::move(sum.gradient);
+    found.has_graph = sum.with_graph > 0;
+    if (type != sum.types.end()) found.type = kTypes[static_cast<size_t>(type - sum.types.begin())];
+  }
+  return result;
+}
+
+}  // namespace sgdph

@@ -1,0 +1,247 @@
+// `optimizer.backward(loss)` is `loss.backward()`, and curvature beside it.
+
+#include "support/networks.h"
+#include "support/quadratic.h"
+
+namespace sgdph::test::backward_test {
+namespace {
+
+std::unique_ptr<CurvatureOptimizer> make(const std::string& name, Problem& problem) {
+  if (name == "AdaHessian") {
+    return std::make_unique<AdaHessian>(problem.model->parameters(), AdaHessianOptions(0.01));
+  }
+  auto options = SGDPHOptions(0.05);
+  if (name == "All") options.refresh(Refresh::All);
+  if (name == "Joint") options.probe(Probe::Rademacher).refresh(Refresh::Joint);
+  if (name == "rarely") options.refresh_every(1000);  // due at the first step alone
+  return std::make_unique<SGDPH>(*problem.model, options);
+}
+const std::vector<std::string> kKinds{"Cyclic", "All", "Joint", "rarely", "AdaHessian"};
+
+TEST(Backward, GradientsAreThoseOfThePlainPassBitForBit) {
+  for (const auto& kind : kKinds) {
+    auto ours = make_problem("BatchNorm"), plain = make_problem("BatchNorm");
+    const auto optimizer = make(kind, ours);
+    for (int call = 0; call < 3; ++call) {
+      optimizer->backward(ours.loss());
+      plain.loss().backward();
+      for (size_t i = 0; i < plain.model->parameters().size(); ++i) {
+        const auto found = ours.model->parameters()[i].grad();
+        EXPECT_TRUE(torch::equal(found, plain.model->parameters()[i].grad())) << kind << ", parameter " << i;
+        EXPECT_FALSE(found.requires_grad()) << "no graph";
+        EXPECT_TRUE(found.grad_fn() == nullptr);
+      }
+    }
+  }
+}
+
+TEST(Backward, HooksOnParametersFireAsOftenAndTheirWordHolds) {
+  for (const auto& kind : kKinds) {
+    auto problem = make_problem("BatchNorm");
+    const auto optimizer = make(kind, problem);
+    int calls = 0;
+    bool graphs = false;
+    for (auto& parameter : problem.model->parameters()) {
+      parameter.register_hook([&](const at::Tensor& gradient) {
+        ++calls;
+        graphs = graphs || gradient.requires_grad();
+        return gradient * 0;
+      });
+    }
+    const auto count = static_cast<int>(problem.model->parameters().size());
+    for (int step = 1; step <= 3; ++step) {
+      optimizer->zero_grad();
+      optimizer->backward(problem.loss());
+      EXPECT_EQ(calls, step * count) << kind;
+      for (const auto& parameter : problem.model->parameters()) {
+        EXPECT_EQ(parameter.grad().abs().max().item<double>(), 0) << kind;
+      }
+      optimizer->step();
+    }
+    EXPECT_FALSE(graphs) << kind << ": hooks see plain gradients";
+  }
+}
+
+TEST_F(Quadratic, AHookThatScalesAGradientLeavesTheCurvature) {
+  SGDPH optimizer(parameters, SGDPHOptions(0).rule(Rule::Paper).shift_guard(false));
+  x.register_hook([](const at::Tensor& gradient) { return gradient * 0.5; });
+  y.register_hook([](const at::Tensor& gradient) {
+    gradient.mul_(0.5);  // in place
+    return gradient;
+  });
+  train_step(optimizer, loss);
+  expect(x.grad(), 0.5 * a.mv(x.detach()), "scaled");
+  expect(y.grad(), 0.5 * y.detach(), "scaled");
+  expect(optimizer.last_step().blocks_refreshed.at(0).estimate, a.sum(1), "as clip_grad_norm_ leaves it");
+  expect(optimizer.last_step().blocks_refreshed.at(1).estimate, torch::ones({2}, torch::kFloat64), "likewise");
+}
+
+TEST(Backward, InputsGetTheirGradients) {
+  auto problem = make_problem("GroupNorm");
+  SGDPH optimizer(*problem.model);
+  problem.inputs.requires_grad_(true);
+  const auto expected = torch::autograd::grad({problem.loss()}, {problem.inputs})[0];
+  optimizer.backward(problem.loss());
+  EXPECT_TRUE(torch::allclose(problem.inputs.grad(), expected, 1e-12, 1e-14));
+}
+
+TEST(Backward, ASecondOptimizerOnTheOtherParametersTrains) {
+  auto problem = make_problem("BatchNorm");
+  Parameters norms, rest;
+  for (const auto& parameter : problem.model->parameters()) (parameter.dim() == 1 ? norms : rest).push_back(parameter);
+  SGDPH blocks(norms, SGDPHOptions(0.05));
+  torch::optim::AdamW others(rest, torch::optim::AdamWOptions(0.01));
+  const auto before = problem.loss().item<double>();
+  Parameters start;
+  for (const auto& parameter : rest) start.push_back(parameter.detach().clone());
+  for (int t = 0; t < 20; ++t) {
+    blocks.zero_grad();
+    others.zero_grad();
+    blocks.backward(problem.loss());
+    blocks.step();
+    others.step();
+  }
+  for (size_t i = 0; i < rest.size(); ++i) EXPECT_FALSE(torch::equal(rest[i], start[i])) << i;
+  EXPECT_LT(problem.loss().item<double>(), before);
+}
+
+TEST_F(Quadratic, CallingBothBackwardsIsAnErrorThatSaysSo) {
+  for (const bool due : {true, false}) {
+    SGDPH optimizer(parameters, SGDPHOptions(0.1).rule(Rule::Paper).second_order(due));
+    const auto before = x.detach().clone();
+    {
+      const auto value = loss().exp();
+      optimizer.backward(value, /*retain_graph=*/true);
+      value.backward();
+      EXPECT_ERROR(optimizer.step(), "SGDPH::step", "loss.backward()", "measure(false)");
+    }
+    optimizer.zero_grad();
+    {
+      const auto value = loss().exp();
+      value.backward({}, /*retain_graph=*/true);
+      EXPECT_ERROR(optimizer.backward(value), "SGDPH::backward", "loss.backward()");
+    }
+    EXPECT_TRUE(torch::equal(x, before)) << "nothing changed";
+    optimizer.zero_grad();
+    optimizer.backward(loss());
+    EXPECT_NO_THROW(optimizer.step());
+  }
+}
+
+TEST_F(Quadratic, OneBackwardOrTheOtherIsNoError) {
+  SGDPH optimizer(parameters, SGDPHOptions(0.1).rule(Rule::Paper));
+  const auto clears = [&](int way) {
+    if (way == 0) optimizer.zero_grad();
+    if (way == 1) static_cast<torch::optim::Optimizer&>(optimizer).zero_grad();
+    for (const auto& parameter : parameters) {
+      if (way == 2) parameter.mutable_grad().zero_();
+      if (way == 3) parameter.mutable_grad().reset();
+    }
+  };
+  for (int way = 0; way < 4; ++way) {
+    for (int turn = 0; turn < 2; ++turn) {
+      optimizer.backward(loss());  // abandoned
+      clears(way);
+      loss().backward();
+      EXPECT_NO_THROW(optimizer.step()) << way;
+      EXPECT_TRUE(optimizer.last_step().blocks_refreshed.empty()) << way << ": of a batch that was abandoned";
+      clears(way);
+      loss().backward();  // abandoned
+      clears(way);
+      optimizer.backward(loss());
+      EXPECT_NO_THROW(optimizer.step()) << way;
+      EXPECT_FALSE(optimizer.last_step().blocks_refreshed.empty()) << way;
+      clears(way);
+    }
+  }
+}
+
+TEST_F(Quadratic, AnotherOptimizerOnTheSameLossNamesItsInputs) {
+  SGDPH one(Parameters{x}, SGDPHOptions(0.1).rule(Rule::Paper).shift_guard(false));
+  AdaHessian other(Parameters{w, y}, AdaHessianOptions(0.01));
+  for (int t = 0; t < 3; ++t) {
+    one.zero_grad();
+    other.zero_grad();
+    const auto value = loss();
+    one.backward(value, BackwardOptions().retain_graph(true).inputs({x}));
+    other.backward(value, BackwardOptions().inputs({w, y}));
+    expect(x.grad(), a.mv(x.detach()), "once");
+    expect(w.grad(), 2 * w.detach(), "once");
+    one.step();
+    other.step();
+    expect(one.last_step().blocks_refreshed.at(0).estimate, a.sum(1), "measured");
+  }
+}
+
+TEST_F(Quadratic, OfTheInputsAloneCurvatureIsMeasured) {
+  SGDPH optimizer(parameters, SGDPHOptions(0.1).rule(Rule::Paper).shift_guard(false));
+  optimizer.backward(loss(), BackwardOptions().inputs({y}));
+  EXPECT_FALSE(x.grad().defined());
+  optimizer.step();
+  ASSERT_EQ(optimizer.last_step().blocks_refreshed.size(), 1);
+  EXPECT_TRUE(optimizer.last_step().blocks_refreshed[0].parameter.is_same(y));
+}
+
+TEST_F(Quadratic, BlocksThatShareAGradientOwnOneEach) {
+  // The engine hands one tensor to both; gradients that share memory would add up twice.
+  auto other = leaf({0.2, 0.3});
+  SGDPH optimizer(Parameters{x, other}, SGDPHOptions(0.1).rule(Rule::Paper).shift_guard(false));
+  for (int call = 1; call <= 2; ++call) {
+    optimizer.backward((x + other).square().sum());
+    expect(x.grad(), call * 2 * (x + other).detach(), "one");
+    expect(other.grad(), call * 2 * (x + other).detach(), "other");
+  }
+  x.mutable_grad().zero_();
+  EXPECT_GT(other.grad().abs().min().item<double>(), 0);
+}
+
+TEST_F(Quadratic, AnExpandedGradientIsStoredDense) {
+  SGDPH optimizer(Parameters{x}, SGDPHOptions(0.1).rule(Rule::Paper).shift_guard(false));
+  optimizer.backward(x.sum());
+  EXPECT_EQ(x.grad().stride(0), 1);
+  optimizer.backward(x.square().sum());
+  expect(x.grad(), 1 + 2 * x.detach(), "both");
+}
+
+TEST(Backward, NothingKeepsTheGraphAlive) {
+  for (const auto& kind : kKinds) {
+    auto problem = make_problem("BatchNorm");
+    const auto optimizer = make(kind, problem);
+    for (int step = 0; step < 2; ++step) {
+      auto activations = problem.model->forward(problem.inputs);
+      auto loss = torch::nn::functional::cross_entropy(activations, problem.labels);
+      auto token = std::make_shared<int>(0);
+      const std::weak_ptr<int> alive = token;
+      // Owned by the graph.
+      activations.register_hook([token](const at::Tensor& gradient) { return gradient; });
+      token.reset();
+      optimizer->backward(loss, /*retain_graph=*/step == 1);
+      EXPECT_FALSE(alive.expired());
+      activations.reset();
+      loss.reset();
+      EXPECT_TRUE(alive.expired()) << kind << ": a reference cycle, or a measurement, holds the graph";
+      optimizer->step();
+      optimizer->zero_grad();
+    }
+  }
+}
+
+TEST_F(Quadratic, InferenceModeIsRefused) {
+  SGDPH optimizer(parameters);
+  const auto value = loss();
+  const c10::InferenceMode mode;
+  EXPECT_ERROR(optimizer.backward(value), "InferenceMode");
+  EXPECT_ERROR(optimizer.update_curvature(value), "InferenceMode");
+}
+
+TEST_F(Quadratic, AnOptimizerThatMovedGoesOn) {
+  SGDPH first(parameters, SGDPHOptions(0.1).rule(Rule::Paper).shift_guard(false));
+  first.backward(loss());
+  SGDPH moved(std::move(first));
+  moved.backward(loss());
+  moved.step();
+  expect(moved.last_step().blocks_refreshed.at(0).estimate, 2 * a.sum(1), "both calls");
+}
+
+}  // namespace
+}  // namespace sgdph::test::backward_test

@@ -1,0 +1,403 @@
+// Curvature accumulates as gradients do: however a step's loss is handed in, the step is that of the sum.
+
+#include "support/networks.h"
+#include "support/quadratic.h"
+#include "support/ranks.h"
+
+#include <cmath>
+#include <limits>
+
+namespace sgdph::test::window_test {
+namespace {
+
+constexpr int kSteps = 30;
+constexpr double kTolerance = 1e-14;
+
+struct Way {
+  const char* name;
+  std::function<std::unique_ptr<CurvatureOptimizer>(Problem&)> make;
+};
+
+Way sgd_ph(const char* name, const SGDPHOptions& options) {
+  return {name, [options](Problem& problem) { return std::make_unique<SGDPH>(*problem.model, options); }};
+}
+
+const std::vector<Way>& ways() {
+  static const std::vector<Way> all{
+      sgd_ph("Ones Cyclic", SGDPHOptions(0.05)),
+      sgd_ph("Ones Cyclic unguarded", SGDPHOptions(0.05).shift_guard(false)),
+      sgd_ph("Ones All", SGDPHOptions(0.05).refresh(Refresh::All)),
+      sgd_ph("Algorithm 1", SGDPHOptions(0.05).rule(Rule::Paper)),
+      sgd_ph("Rademacher Cyclic", SGDPHOptions(0.05).probe(Probe::Rademacher)),
+      sgd_ph("Rademacher All", SGDPHOptions(0.05).probe(Probe::Rademacher).refresh(Refresh::All)),
+      sgd_ph("Rademacher Joint", SGDPHOptions(0.05).probe(Probe::Rademacher).refresh(Refresh::Joint)),
+      sgd_ph(
+          "Algorithm 1 Joint", SGDPHOptions(0.05).rule(Rule::Paper).probe(Probe::Rademacher).refresh(Refresh::Joint)),
+      sgd_ph("Hadamard Cyclic", SGDPHOptions(0.05).probe(Probe::Hadamard)),
+      sgd_ph("Hadamard All", SGDPHOptions(0.05).probe(Probe::Hadamard).refresh(Refresh::All)),
+      sgd_ph("refresh_every", SGDPHOptions(0.05).refresh(Refresh::All).refresh_every(3)),
+      {"AdaHessian",
+       [](Problem& problem) {
+         return std::make_unique<AdaHessian>(problem.model->parameters(), AdaHessianOptions(0.01));
+       }},
+  };
+  return all;
+}
+
+/// What hands in the losses of one step, after the gradients were cleared.
+using Step = std::function<void(CurvatureOptimizer& optimizer, Problem& problem, int step)>;
+
+/// A batch of eight for each step: normalised by groups, so that parts of a batch are what they are within it.
+void next_batch(Problem& problem, int step) {
+  torch::manual_seed(1000 + step);
+  problem.inputs = torch::randn({8, 2, 4, 4}, torch::kFloat64);
+  problem.labels = torch::randint(4, {8}, torch::kLong);
+}
+
+at::Tensor loss_of(Problem& problem, int64_t begin, int64_t count) {
+  return torch::nn::functional::cross_entropy(
+      problem.model->forward(problem.inputs.narrow(0, begin, count)), problem.labels.narrow(0, begin, count));
+}
+
+at::Tensor other_loss(Problem& problem) {
+  return 0.3 * problem.model->forward(problem.inputs.narrow(0, 0, 3)).square().mean();
+}
+
+Parameters train(const Way& way, const Step& step) {
+  auto problem = make_problem("GroupNorm");
+  const auto optimizer = way.make(problem);
+  for (int t = 0; t < kSteps; ++t) {
+    next_batch(problem, t);
+    optimizer->zero_grad();
+    step(*optimizer, problem, t);
+    optimizer->step();
+    EXPECT_TRUE(optimizer->last_step().applied) << way.name;
+  }
+  return problem.model->parameters();
+}
+
+void expect_same(const Parameters& found, const Parameters& expected, const char* what) {
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_LE((found[i] - expected[i]).abs().max().item<double>(), kTolerance) << what << ", parameter " << i;
+  }
+}
+
+void expect_equal_steps(const Step& step, const Step& reference) {
+  for (const auto& way : ways()) expect_same(train(way, step), train(way, reference), way.name);
+}
+
+void whole(CurvatureOptimizer& optimizer, Problem& problem, int) {
+  optimizer.backward(problem.loss());
+}
+
+TEST(Window, MicroBatchesAreTheBatch) {
+  expect_equal_steps(
+      [](CurvatureOptimizer& optimizer, Problem& problem, int) {
+        for (int i = 0; i < 4; ++i) optimizer.backward(loss_of(problem, 2 * i, 2) / 4);
+      },
+      whole);
+}
+
+TEST(Window, TwoLossesAreTheirSum) {
+  const auto sum = [](CurvatureOptimizer& optimizer, Problem& problem, int) {
+    optimizer.backward(problem.loss() + other_loss(problem));
+  };
+  expect_equal_steps(
+      [](CurvatureOptimizer& optimizer, Problem& problem, int) {
+        optimizer.backward(problem.loss());
+        optimizer.backward(other_loss(problem));
+      },
+      sum);
+}
+
+TEST(Window, TwoLossesOfOneGraphAreTheirSumAlsoWithBatchNorm) {
+  const auto train = [](const Way& way, bool apart) {
+    auto problem = make_problem("BatchNorm");
+    const auto optimizer = way.make(problem);
+    for (int t = 0; t < kSteps; ++t) {
+      next_batch(problem, t);
+      optimizer->zero_grad();
+      const auto scores = problem.model->forward(problem.inputs);
+      const auto first = torch::nn::functional::cross_entropy(scores, problem.labels);
+      const auto second = 0.1 * scores.square().mean();
+      if (apart) {
+        optimizer->backward(first, /*retain_graph=*/true);
+        optimizer->backward(second);
+      } else {
+        optimizer->backward(first + second);
+      }
+      optimizer->step();
+    }
+    return problem.model->parameters();
+  };
+  for (const auto& way : ways()) expect_same(train(way, true), train(way, false), way.name);
+}
+
+void unscale(Problem& problem, double scale) {
+  for (const auto& parameter : problem.model->parameters()) parameter.mutable_grad().div_(scale);
+}
+
+TEST(Window, AScaledLossIsTheLoss) {
+  expect_equal_steps(
+      [](CurvatureOptimizer& optimizer, Problem& problem, int) {
+        optimizer.backward(problem.loss() * 65536, BackwardOptions().scale(65536));
+        unscale(problem, 65536);
+      },
+      whole);
+  expect_equal_steps(
+      [](CurvatureOptimizer& optimizer, Problem& problem, int) {
+        const auto scale = torch::tensor(1024.0f);
+        for (int i = 0; i < 2; ++i) {
+          optimizer.backward(loss_of(problem, 4 * i, 4) / 2 * scale, BackwardOptions().scale_tensor(scale));
+        }
+        unscale(problem, 1024);
+      },
+      whole);
+}
+
+TEST(Window, AnAbandonedBatchLeavesNoTrace) {
+  using Clear = std::function<void(CurvatureOptimizer&, Problem&)>;
+  const std::vector<std::pair<const char*, Clear>> clears{
+      {"ours", [](CurvatureOptimizer& optimizer, Problem&) { optimizer.zero_grad(); }},
+      {"the base's",
+       [](CurvatureOptimizer& optimizer, Problem&) { static_cast<torch::optim::Optimizer&>(optimizer).zero_grad(); }},
+      {"the module's, to zero", [](CurvatureOptimizer&, Problem& problem) { problem.model->zero_grad(false); }},
+      {"the module's, to none", [](CurvatureOptimizer&, Problem& problem) { problem.model->zero_grad(true); }},
+      {"by hand",
+       [](CurvatureOptimizer&, Problem& problem) {
+         for (const auto& parameter : problem.model->parameters()) parameter.mutable_grad().zero_();
+       }},
+      {"discard",
+       [](CurvatureOptimizer& optimizer, Problem& problem) {
+         for (const auto& parameter : problem.model->parameters()) parameter.mutable_grad().zero_();
+         optimizer.discard();
+       }},
+  };
+  for (const auto& [name, clear] : clears) {
+    for (const bool update : {false, true}) {
+      SCOPED_TRACE(std::string(name) + (update ? ", update_curvature" : ""));
+      expect_equal_steps(
+          [&clear = clear, update](CurvatureOptimizer& optimizer, Problem& problem, int step) {
+            if (step % 3 == 0) {
+              const auto abandoned = 100 * problem.loss();
+              if (update) {
+                optimizer.update_curvature(abandoned);
+                abandoned.backward();
+              } else {
+                optimizer.backward(abandoned);
+              }
+              clear(optimizer, problem);
+            }
+            whole(optimizer, problem, step);
+          },
+          whole);
+    }
+  }
+}
+
+TEST(Window, UpdateCurvatureAccumulatesLikewise) {
+  expect_equal_steps(
+      [](CurvatureOptimizer& optimizer, Problem& problem, int) {
+        for (int i = 0; i < 2; ++i)
+          optimizer.update_curvature(loss_of(problem, 4 * i, 4), BackwardOptions().represents(0.5));
+        problem.loss().backward();
+      },
+      whole);
+}
+
+TEST(Window, AMeasuredMicroBatchMayStandForAll) {
+  const auto repeat = [](Problem& problem) {
+    problem.inputs = problem.inputs.narrow(0, 0, 2).repeat({4, 1, 1, 1});
+    problem.labels = problem.labels.narrow(0, 0, 2).repeat({4});
+  };
+  expect_equal_steps(
+      [&](CurvatureOptimizer& optimizer, Problem& problem, int) {
+        repeat(problem);
+        for (int i = 0; i < 4; ++i) {
+          const auto options = i == 2 ? BackwardOptions().represents(4) : BackwardOptions().measure(false);
+          optimizer.backward(loss_of(problem, 2 * i, 2) / 4, options);
+        }
+      },
+      [&](CurvatureOptimizer& optimizer, Problem& problem, int step) {
+        repeat(problem);
+        whole(optimizer, problem, step);
+      });
+}
+
+TEST(Window, RanksThatAverageAreOneProcess) {
+  for (const auto& way : ways()) {
+    // The second rank's other loss does not reach the blocks, and every third step it has no loss at all.
+    const auto rank_loss = [](Problem& problem, size_t rank, int step) -> at::Tensor {
+      if (rank == 0) return loss_of(problem, 0, 4);
+      return step % 3 == 2 ? at::Tensor() : loss_of(problem, 4, 4);
+    };
+    const auto expected = train(way, [&](CurvatureOptimizer& optimizer, Problem& problem, int step) {
+      for (size_t rank = 0; rank < 2; ++rank) {
+        if (const auto loss = rank_loss(problem, rank, step); loss.defined()) optimizer.backward(loss / 2);
+      }
+    });
+    Ranks ranks(2), gradients(2);
+    std::vector<Parameters> found(2);
+    std::vector<Problem> problems{make_problem("GroupNorm"), make_problem("GroupNorm")};
+    std::vector<std::vector<Problem>> batches(2);
+    for (int t = 0; t < kSteps; ++t) {
+      for (size_t rank = 0; rank < 2; ++rank) {
+        next_batch(problems[rank], t);
+        batches[rank].push_back(problems[rank]);
+      }
+    }
+    int due_steps = 0;
+    ranks.run([&](size_t rank) {
+      const auto optimizer = way.make(problems[rank]);
+      optimizer->set_all_reduce([&](const at::Tensor& tensor) { return ranks.average(tensor); });
+      for (int t = 0; t < kSteps; ++t) {
+        auto& problem = batches[rank][static_cast<size_t>(t)];
+        optimizer->zero_grad();
+        if (rank == 0 && optimizer->curvature_due()) ++due_steps;
+        if (const auto loss = rank_loss(problem, rank, t); loss.defined()) optimizer->backward(loss);
+        // As a reducer does it.
+        std::vector<at::Tensor> flat;
+        for (const auto& parameter : problem.model->parameters()) {
+          flat.push_back(
+              parameter.grad().defined() ? parameter.grad().flatten()
+                                         : torch::zeros(parameter.numel(), torch::kFloat64));
+        }
+        auto mean = gradients.average(torch::cat(flat));
+        for (const auto& parameter : problem.model->parameters()) {
+          parameter.mutable_grad() = mean.narrow(0, 0, parameter.numel()).view(parameter.sizes()).clone();
+          mean = mean.narrow(0, parameter.numel(), mean.numel() - parameter.numel());
+        }
+        optimizer->step();
+      }
+      found[rank] = problems[rank].model->parameters();
+    });
+    EXPECT_TRUE(ranks.agreed) << way.name;
+    EXPECT_EQ(ranks.collectives, 2 * due_steps) << way.name << ": one collective a step";
+    expect_same(found[0], expected, way.name);
+    expect_same(found[1], found[0], way.name);
+  }
+}
+
+TEST(Window, RanksMeetOnceForEachStepWhateverTheirLossesReach) {
+  // Two branches; a rank's loss reaches one of them.
+  for (const auto refresh : {Refresh::Cyclic, Refresh::All}) {
+    Ranks ranks(2);
+    ranks.run([&](size_t rank) {
+      auto x = leaf({0.7, -0.4}), y = leaf({0.3, 0.2, 0.1});
+      SGDPH optimizer(Parameters{x, y}, SGDPHOptions(0.1).rule(Rule::Paper).refresh(refresh));
+      optimizer.set_all_reduce([&](at::Tensor& tensor) { tensor = ranks.average(tensor); });
+      for (int t = 0; t < 12; ++t) {
+        optimizer.zero_grad();
+        if (t % 4 != 3) optimizer.backward(rank == 0 ? x.pow(4).sum() : y.pow(4).sum());
+        if (t == 5)
+          (rank == 0 ? x : y).mutable_grad().fill_(std::nan(""));  // rejected by all, as averaged gradients are
+        optimizer.step();
+      }
+    });
+    EXPECT_TRUE(ranks.agreed) << refresh;
+    EXPECT_EQ(ranks.collectives, 24) << refresh;
+  }
+}
+
+TEST_F(Quadratic, CurvatureFromTwoSourcesIsRefused) {
+  SGDPH optimizer(parameters, SGDPHOptions(0.1).rule(Rule::Paper).shift_guard(false));
+  optimizer.backward(loss());
+  EXPECT_ERROR(optimizer.update_curvature(loss()), "update_curvature", "twice", "measure(false)");
+  optimizer.zero_grad();
+  optimizer.backward(loss(), BackwardOptions().measure(false));
+  optimizer.update_curvature(loss());
+  optimizer.backward(3 * loss());
+  optimizer.step();
+  expect(optimizer.last_step().blocks_refreshed.at(0).estimate, a.sum(1), "that of update_curvature");
+  EXPECT_EQ(optimizer.last_step().products, 2);
+}
+
+TEST_F(Quadratic, AProbeSourceIsAskedOnceForABlockAndWindow) {
+  SGDPH optimizer(parameters, SGDPHOptions(0.1).rule(Rule::Paper));
+  int asked = 0;
+  optimizer.set_probe_source([&](const at::Tensor& parameter) {
+    ++asked;
+    return torch::ones_like(parameter);
+  });
+  for (int i = 0; i < 3; ++i) optimizer.backward(loss());
+  EXPECT_EQ(asked, 2);
+  optimizer.step();
+  EXPECT_EQ(optimizer.last_step().products, 6);
+  train_step(optimizer, loss);
+  EXPECT_EQ(asked, 4);
+}
+
+TEST_F(Quadratic, ClippingAndUnscalingBetweenBackwardAndStepKeepTheWindow) {
+  SGDPH optimizer(parameters, SGDPHOptions(0.1).rule(Rule::Paper).shift_guard(false));
+  const auto expect_measured = [&](const char* what) {
+    optimizer.step();
+    ASSERT_EQ(optimizer.last_step().blocks_refreshed.size(), 2) << what;
+    expect(optimizer.last_step().blocks_refreshed[0].estimate, a.sum(1), what);
+    optimizer.zero_grad();
+  };
+  optimizer.backward(loss());
+  torch::nn::utils::clip_grad_norm_(parameters, 1e-3);
+  expect_measured("clipped");
+  optimizer.backward(loss());
+  for (const auto& parameter : parameters) parameter.mutable_grad().mul_(0.5);
+  expect_measured("in place");
+  optimizer.backward(loss());
+  for (const auto& parameter : parameters) parameter.mutable_grad() = parameter.grad() * 0.5;
+  expect_measured("another tensor");
+}
+
+TEST_F(Quadratic, SumsOfLowPrecisionAreKeptInFloat) {
+  auto gain = torch::ones({4}, torch::kBFloat16).requires_grad_(true);
+  SGDPH optimizer(Parameters{gain}, SGDPHOptions(0).rule(Rule::Paper).shift_guard(false));
+  optimizer.zero_grad();
+  // 256 + 1 is 256 in bfloat16.
+  optimizer.backward(128 * gain.square().sum());
+  for (int i = 0; i < 3; ++i) optimizer.backward(0.5 * gain.square().sum());
+  optimizer.step();
+  const auto& estimate = optimizer.last_step().blocks_refreshed.at(0).estimate;
+  EXPECT_EQ(estimate.scalar_type(), torch::kFloat);
+  EXPECT_EQ(estimate.max().item<double>(), 259);
+  std::stringstream archive;
+  torch::save(optimizer, archive);
+  SGDPH resumed(Parameters{gain}, SGDPHOptions(0).rule(Rule::Paper).shift_guard(false));
+  torch::load(resumed, archive);
+  EXPECT_TRUE(torch::equal(resumed.param_state(gain)->curvature(), optimizer.param_state(gain)->curvature()));
+}
+
+TEST_F(Quadratic, OptionsThatMakeNoSenseAreRefused) {
+  SGDPH optimizer(parameters);
+  for (const double scale : {0.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    EXPECT_ERROR(optimizer.backward(loss(), BackwardOptions().scale(scale)), "backward", "scale");
+  }
+  for (const double count : {0.0, -1.0, std::nan("")}) {
+    EXPECT_ERROR(optimizer.backward(loss(), BackwardOptions().represents(count)), "represents");
+  }
+  EXPECT_ERROR(optimizer.backward(loss(), BackwardOptions().scale(2).scale_tensor(torch::ones({}))), "scale_tensor");
+  EXPECT_ERROR(optimizer.update_curvature(loss(), BackwardOptions().measure(false)), "measure(false)");
+  EXPECT_FALSE(x.grad().defined()) << "nothing changed";
+}
+
+TEST_F(Quadratic, WhatIsDueIsSeenWithoutChangingAnything) {
+  const SGDPH optimizer(parameters);
+  EXPECT_TRUE(optimizer.curvature_due());
+  const SGDPH none(parameters, SGDPHOptions(0.1).second_order(false));
+  EXPECT_FALSE(none.curvature_due());
+}
+
+TEST_F(Quadratic, ABlockUnfrozenLateIsFirstOrderUntilItIsMeasured) {
+  auto late = leaf({1, 2});
+  late.requires_grad_(false);
+  SGDPH optimizer(Parameters{x, late, y}, SGDPHOptions(0.1).momentum(0).shift_guard(false));
+  for (int t = 0; t < 6; ++t) train_step(optimizer, loss);
+  late.requires_grad_(true);
+  const auto before = late.detach().clone();
+  const auto cost = [&] { return loss() + 0.5 * late.square().sum(); };
+  train_step(optimizer, cost);
+  EXPECT_EQ(optimizer.param_state(late)->refreshes(), 0) << "measured at once: the test sees nothing";
+  expect(late, before * 0.9, "plain gradient descent");
+  train_step(optimizer, cost);
+  EXPECT_EQ(optimizer.param_state(late)->refreshes(), 1);
+}
+
+}  // namespace
+}  // namespace sgdph::test::window_test
