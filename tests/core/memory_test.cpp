@@ -100,16 +100,17 @@ TEST(Memory, TheCheckSeesGraphsThatAreKept) {
   EXPECT_GT(resident_megabytes(), early * 1.02) << "a hundred kept graphs of a thousand steps would go unseen";
 }
 
-/// What a few steps need at most above the parameters. Matrices of 96 MB and norm layers between them, on two rows.
+/// What a few steps need at most above the parameters. Matrices of 96 MB together and norm layers between them, on two
+/// rows: a product needs a few of the matrices, gradients held twice would be all of them.
 template <class Make>
 double peak_of_steps(const Make& make, bool set_to_none) {
   torch::manual_seed(1);
   torch::nn::Sequential model;
-  for (int i = 0; i < 3; ++i) {
-    model->push_back(torch::nn::Linear(torch::nn::LinearOptions(2828, 2828).bias(false)));
-    model->push_back(torch::nn::LayerNorm(torch::nn::LayerNormOptions({2828})));
+  for (int i = 0; i < 24; ++i) {
+    model->push_back(torch::nn::Linear(torch::nn::LinearOptions(1000, 1000).bias(false)));
+    model->push_back(torch::nn::LayerNorm(torch::nn::LayerNormOptions({1000})));
   }
-  const auto inputs = torch::randn({2, 2828});
+  const auto inputs = torch::randn({2, 1000});
   malloc_trim(0);
   const double before = resident_megabytes();
   if (!reset_peak()) return -1;
@@ -128,15 +129,13 @@ TEST(Memory, APeakIsThatOfSgdAndTheMeasurement) {
   const auto sgd = [](torch::nn::Sequential& model) {
     return std::make_unique<torch::optim::SGD>(model->parameters(), torch::optim::SGDOptions(1e-4).momentum(0.9));
   };
-  const auto sgd_ph = [](torch::nn::Sequential& model) {
-    return std::make_unique<SGDPH>(model, SGDPHOptions(1e-4).refresh(Refresh::All));
-  };
+  const auto sgd_ph = [](torch::nn::Sequential& model) { return std::make_unique<SGDPH>(model, SGDPHOptions(1e-4)); };
   mallopt(M_MMAP_THRESHOLD, 1 << 20);  // what is freed is gone at once
   for (const bool set_to_none : {false, true}) {
     const double plain = peak_of_steps(sgd, set_to_none), ours = peak_of_steps(sgd_ph, set_to_none);
     if (plain < 0) GTEST_SKIP() << "the peak cannot be reset here";
     EXPECT_GT(plain, 190) << "gradients and momentum";
-    EXPECT_LT(ours, plain + 10) << "gradients are held twice";
+    EXPECT_LT(ours, plain + 20) << "gradients are held twice";
   }
 }
 
