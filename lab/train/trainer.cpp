@@ -128,34 +128,30 @@ bool Trainer::train_step() {
   const auto& s = parts_.settings;
   auto& optimizer = *parts_.optimizer;
   training_step_.clear_gradients();
-  int64_t batches = 0;
-  while (batches < s.accumulate) {
-    const auto batch = train_loader_->next();
+  // All at once, since how many there are is known at the end of an epoch only.
+  std::vector<data::Batch> batches;
+  while (static_cast<int64_t>(batches.size()) < s.accumulate) {
+    auto batch = train_loader_->next();
     if (!batch) break;
-    if (batches++ == 0) {
-      last_step_ = state_.step + 1;
-      last_epoch_ = state_.epoch + 1;
-      last_lr_ = optimizer.lr();
-    }
-    const auto labels = to_device(batch->labels, device_);
-    const auto step = training_step_.forward(to_device(batch->images, device_), labels);
+    batches.push_back(std::move(*batch));
+  }
+  if (batches.empty()) return false;
+  last_step_ = state_.step + 1;
+  last_epoch_ = state_.epoch + 1;
+  last_lr_ = optimizer.lr();
+  for (const auto& batch : batches) {
+    const auto labels = to_device(batch.labels, device_);
+    const auto step = training_step_.forward(to_device(batch.images, device_), labels);
     const auto value = step.loss.item<double>();
     if (!std::isfinite(value)) {
       diverge(fmt::format("the loss became {}", std::isnan(value) ? "nan" : "infinite"));
       return false;
     }
-    training_step_.backward(step);
+    training_step_.backward(step, 1. / static_cast<double>(batches.size()));
     const auto images = labels.size(0);
     state_.loss_sum += value * static_cast<double>(images);
     state_.correct += step.scores.detach().argmax(1).eq(labels).sum().item<int64_t>();
     state_.seen += images;
-  }
-  if (batches == 0) return false;
-  // Gradients are averaged, not the losses: a loss divided by the number of batches would shrink its curvature too.
-  if (batches > 1) {
-    for (const auto& parameter : parts_.model->parameters()) {
-      if (parameter.grad().defined()) parameter.mutable_grad().div_(batches);
-    }
   }
   if (s.clip_grad_norm > 0) torch::nn::utils::clip_grad_norm_(parts_.model->parameters(), s.clip_grad_norm);
   const bool applied = optimizer.step();

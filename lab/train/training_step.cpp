@@ -26,19 +26,20 @@ TrainingStep::Result TrainingStep::forward(const at::Tensor& images, const at::T
   return result;
 }
 
-void TrainingStep::backward(const Result& result) const {
+void TrainingStep::backward(const Result& result, double share) const {
+  const auto shared = [share](const at::Tensor& loss) { return share == 1 ? loss : loss * share; };
   if (curvature_batch_ == 1) {
-    optimizer_.backward(result.loss);
+    optimizer_.backward(shared(result.loss));
     return;
   }
-  result.loss.backward();
+  shared(result.loss).backward();
   if (!optimizer_.curvature_due()) return;
   const auto images = result.images.size(0);
   // One image may be too few for batch norm.
   const auto part = std::clamp<int64_t>(
       std::llround(curvature_batch_ * static_cast<double>(images)), std::min<int64_t>(2, images), images);
   const FrozenStatistics frozen(model_);
-  optimizer_.update_curvature(forward(result.images.narrow(0, 0, part), result.labels.narrow(0, 0, part)).loss);
+  optimizer_.update_curvature(shared(forward(result.images.narrow(0, 0, part), result.labels.narrow(0, 0, part)).loss));
 }
 
 }  // namespace sgdph::lab::train

@@ -24,8 +24,8 @@ class TrainingStep {
   /// Gradients are let go, not set to zero: autograd then hands its own on instead of adding them up.
   void clear_gradients() const;
   Result forward(const at::Tensor& images, const at::Tensor& labels) const;
-  /// Frees the graph of `result`.
-  void backward(const Result& result) const;
+  /// Frees the graph of `result`. `share`: of the step's loss, 1/n for one of n batches.
+  void backward(const Result& result, double share = 1) const;
 
  private:
   models::ImageModel& model_;

@@ -153,10 +153,13 @@ TEST_F(TrainerTest, AccumulatedBatchesGiveTheMeanGradient) {
   EXPECT_TRUE(torch::allclose(weights("whole"), weights("halves"), 1e-3, 1e-6));
 }
 
-TEST_F(TrainerTest, AccumulationDoesNotDivideTheCurvature) {
-  const auto first_curvature = [&](int64_t accumulate) {
+TEST_F(TrainerTest, AccumulatedBatchesHaveTheCurvatureOfOneLargeBatch) {
+  const auto first_curvature = [&](int64_t batch_size, int64_t accumulate) {
     auto settings = small("sgd-ph");
     settings.epochs = 1;
+    settings.norm = "group";  // statistics of the batch would differ
+    settings.augment = false;
+    settings.batch_size = batch_size;
     settings.accumulate = accumulate;
     settings.optimizer["lr"] = 0;
     auto parts = prepare_run(settings);
@@ -172,8 +175,11 @@ TEST_F(TrainerTest, AccumulationDoesNotDivideTheCurvature) {
     trainer.run();
     return first;
   };
-  // The first batch of a step measures, and it is the same one.
-  EXPECT_TRUE(torch::equal(first_curvature(1), first_curvature(3)));
+  const auto whole = first_curvature(32, 1);
+  EXPECT_GT(whole.abs().max().item<double>(), 1e-6);
+  EXPECT_TRUE(torch::allclose(first_curvature(16, 2), whole, 1e-3, 1e-6));
+  EXPECT_FALSE(torch::allclose(first_curvature(16, 1), whole, 1e-3, 1e-6))
+      << "half of the images are another curvature";
 }
 
 TEST_F(TrainerTest, EvaluationCountsAsANaiveLoopDoes) {
