@@ -9,6 +9,7 @@
 #include "base/progress.h"
 #include "base/text.h"
 #include "records/run_record.h"
+#include "settings/recipe.h"
 #include "train/run_folder.h"
 
 #include <fmt/format.h>

@@ -29,7 +29,7 @@ class Train(support.CommandTest):
         file.write_text("[run]\nepochs = 7\nbatch_size = 16\n[optimizer.adam]\nlr = 0.5\n[optimizer.sgdm]\nlr = 0.25\n")
         words = ["train", "--recipe", "fashion-mnist", "--config", file, "-b", "8", "--data-path", self.data, "--dry-run"]
         shown = self.succeed(*words, "--opt", "sgdm").stdout
-        for part in ["epochs=7", "batch_size=8", "lr=0.25", "weight_decay=0.0005", "lr_scheduler=linear"]:
+        for part in ["epochs=7", "batch_size=8", "lr=0.25", "weight_decay=0.0001", "lr_scheduler=cosine"]:
             self.assertIn(part, shown)
         self.assertFalse((self.folder / "runs").exists())
 

@@ -31,9 +31,13 @@ TEST_P(RunOf01, IsContinuedAsItWouldHaveGoneOn) {
       EXPECT_EQ(found[i].value(key, nlohmann::json()), expected[i].value(key, nlohmann::json())) << key;
     }
     // Room for sums in another order on another processor.
-    for (const auto* key : {"train_loss", "test_loss", "lr"}) {
+    for (const auto* key : {"train_loss", "test_loss"}) {
       const auto then = expected[i].value(key, 0.);
       EXPECT_NEAR(found[i].value(key, 0.), then, 1e-4 * std::abs(then)) << key << " of record " << i;
+    }
+    // Version 0.1 logged the rate of the step after the epoch, on a schedule that falls with every step.
+    if (found[i].contains("lr")) {
+      EXPECT_GE(found[i].at("lr").get<double>(), expected[i].at("lr").get<double>());
     }
   }
   EXPECT_TRUE(fs::exists(run / "model.pt"));

@@ -8,6 +8,7 @@
 #include "train/run_parts.h"
 #include "train/schedule.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sgdph/sgdph.h>
 #include <torch/torch.h>
@@ -171,7 +172,8 @@ TEST_F(TrainerTest, AccumulatedBatchesHaveTheCurvatureOfOneLargeBatch) {
     const auto resolved = parts.settings;
     Progress progress(ProgressStyle::Quiet);
     Trainer trainer(
-        std::move(parts), RunFolder::create(folder_.path() / std::to_string(accumulate), resolved), progress);
+        std::move(parts), RunFolder::create(folder_.path() / fmt::format("{}x{}", accumulate, batch_size), resolved),
+        progress);
     trainer.run();
     return first;
   };
