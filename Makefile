@@ -21,7 +21,7 @@ demo:  ## compare SGD-PH with its rivals on Fashion-MNIST, in minutes
 	@scripts/install-deps.sh demo
 	@cmake --preset $(KIND)release -Wno-dev >/dev/null
 	@$(BUILD) $(KIND)release --target sgdph_cli
-	@build/$(KIND)release/cli/sgdph compare --recipe fashion-mnist --output-dir runs/$(KIND)demo
+	@build/$(KIND)release/cli/sgdph compare --recipe demo --jobs 2 --output-dir runs/$(KIND)demo
 	@printf 'The same with curves, to open in a browser: '
 	@build/$(KIND)release/cli/sgdph report runs/$(KIND)demo --title 'SGD-PH and its rivals on Fashion-MNIST'
 
