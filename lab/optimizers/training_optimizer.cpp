@@ -12,6 +12,44 @@
 #include <stdexcept>
 
 namespace sgdph::lab::optimizers {
+namespace {
+
+/// LibTorch 1.x writes addresses as 0x..., by which parameters and their states are told apart; 2.x reads them as
+/// decimal numbers, and so as 0 all of them.
+std::string decimal(const std::string& word) {
+  return word.rfind("0x", 0) == 0 ? std::to_string(std::stoull(word, nullptr, 16)) : word;
+}
+
+/// The same archive with decimal addresses, which all versions read.
+void copy_with_decimal_addresses(torch::serialize::InputArchive& from, torch::serialize::OutputArchive& to) {
+  for (const auto& key : from.keys()) {
+    torch::serialize::InputArchive inner;
+    if (from.try_read(key, inner)) {
+      torch::serialize::OutputArchive copy(to.compilation_unit());
+      copy_with_decimal_addresses(inner, copy);
+      to.write(decimal(key), copy);
+      continue;
+    }
+    c10::IValue value;
+    from.read(key, value);
+    to.write(decimal(key), value.isString() ? c10::IValue(decimal(value.toStringRef())) : value);
+  }
+}
+
+std::string bytes_of(torch::serialize::OutputArchive& archive) {
+  std::ostringstream out;
+  archive.save_to(out);
+  return out.str();
+}
+
+torch::serialize::InputArchive archive_of(const std::string& bytes) {
+  std::istringstream in(bytes);
+  torch::serialize::InputArchive archive;
+  archive.load_from(in);
+  return archive;
+}
+
+}  // namespace
 
 TrainingOptimizer::TrainingOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer)
     : optimizer_(std::move(optimizer)), curvature_(dynamic_cast<CurvatureOptimizer*>(optimizer_.get())) {}
@@ -50,15 +88,16 @@ double TrainingOptimizer::lr() const {
 std::string TrainingOptimizer::save() const {
   torch::serialize::OutputArchive archive;
   optimizer_->save(archive);
-  std::ostringstream out;
-  archive.save_to(out);
-  return out.str();
+  return bytes_of(archive);
 }
 
 void TrainingOptimizer::load(const std::string& bytes) {
-  std::istringstream in(bytes);
-  torch::serialize::InputArchive archive;
-  archive.load_from(in);
+  auto archive = archive_of(bytes);
+  if (dynamic_cast<const OptimizerBase*>(optimizer_.get()) == nullptr) {
+    torch::serialize::OutputArchive copy;
+    copy_with_decimal_addresses(archive, copy);
+    archive = archive_of(bytes_of(copy));
+  }
   optimizer_->load(archive);
 }
 
