@@ -139,6 +139,8 @@ bool Trainer::train_step() {
   last_step_ = state_.step + 1;
   last_epoch_ = state_.epoch + 1;
   last_lr_ = optimizer.lr();
+  int64_t images_of_step = 0;
+  for (const auto& batch : batches) images_of_step += batch.labels.size(0);
   for (const auto& batch : batches) {
     const auto labels = to_device(batch.labels, device_);
     const auto step = training_step_.forward(to_device(batch.images, device_), labels);
@@ -147,8 +149,9 @@ bool Trainer::train_step() {
       diverge(fmt::format("the loss became {}", std::isnan(value) ? "nan" : "infinite"));
       return false;
     }
-    training_step_.backward(step, 1. / static_cast<double>(batches.size()));
     const auto images = labels.size(0);
+    // The mean over all images, also where the epoch's last batch is smaller.
+    training_step_.backward(step, static_cast<double>(images) / static_cast<double>(images_of_step));
     state_.loss_sum += value * static_cast<double>(images);
     state_.correct += step.scores.detach().argmax(1).eq(labels).sum().item<int64_t>();
     state_.seen += images;

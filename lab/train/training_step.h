@@ -24,7 +24,7 @@ class TrainingStep {
   /// Gradients are let go, not set to zero: autograd then hands its own on instead of adding them up.
   void clear_gradients() const;
   Result forward(const at::Tensor& images, const at::Tensor& labels) const;
-  /// Frees the graph of `result`. `share`: of the step's loss, 1/n for one of n batches.
+  /// Frees the graph of `result`. `share`: of the step's images, which is the batch's weight in the step's loss.
   void backward(const Result& result, double share = 1) const;
 
  private:
