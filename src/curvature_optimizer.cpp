@@ -130,9 +130,19 @@ void CurvatureOptimizer::begin_call(const std::string& who, const at::Tensor& lo
   check_loss(loss, who);
   options.check(who);
   auto& watch = pending_->watch;
-  if (watch.cleared()) pending_->window = {};
+  if (gradients_cleared()) pending_->window = {};
   if (pending_->window.measured || watch.passed_ours()) return;
   if (const auto parameter = largest(trainable_parameters()); parameter.defined()) watch.follow(parameter);
+}
+
+bool CurvatureOptimizer::gradients_cleared() {
+  return pending_->watch.cleared([this] {
+    const auto parameters = trainable_parameters();
+    return std::any_of(parameters.begin(), parameters.end(), [](const at::Tensor& parameter) {
+      const auto& gradient = parameter.grad();
+      return gradient.defined() && (gradient.is_sparse() || gradient.detach().ne(0).any().item<bool>());
+    });
+  });
 }
 
 void CurvatureOptimizer::open_window() {
@@ -255,7 +265,7 @@ void CurvatureOptimizer::average_window() {
 Measurements CurvatureOptimizer::close_window() {
   auto& window = pending_->window;
   auto& watch = pending_->watch;
-  if (watch.cleared()) window = {};
+  if (gradients_cleared()) window = {};
   TORCH_CHECK(!watch.passed_ours() || !watch.passed_others(), name(), "::step: ", kBothWays);
   average_window();
   auto result = window.take();

@@ -116,10 +116,14 @@ void GradientWatch::forget() {
   if (state_) state_->forget();
 }
 
-bool GradientWatch::cleared() {
+bool GradientWatch::cleared(const std::function<bool()>& others_left) {
   if (!state_) return false;
   const bool before = std::exchange(state_->ended, false);
   if (!state_->is_cleared()) return before;
+  if (others_left()) {
+    state_->remember();
+    return before;
+  }
   state_->forget();
   return true;
 }

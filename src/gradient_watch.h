@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 
 namespace sgdph {
@@ -21,8 +22,10 @@ class GradientWatch {
   /// A new beginning: passes up to now do not count, and the gradient is as if never seen.
   void forget();
 
-  /// Whether the gradient was cleared since this was last asked; passes before that no longer count.
-  bool cleared();
+  /// Whether the gradients were cleared since this was last asked; passes before that no longer count. One that is gone
+  /// or zero may also have been cancelled by itself, or be zero by nature: cleared are they if no other, of which
+  /// `others_left` tells, has anything either.
+  bool cleared(const std::function<bool()>& others_left);
   /// Whether the optimizer's own passes, or others, added to the gradient since the beginning.
   bool passed_ours() const;
   bool passed_others() const;

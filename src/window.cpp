@@ -23,7 +23,7 @@ void add_to(at::Tensor& sum, at::Tensor value, const Weight& weight) {
   if (!value.defined()) return;
   value = value.to(at::promote_types(value.scalar_type(), at::kFloat));
   if (weight.factor != 1) value = value * weight.factor;
-  if (weight.divisor.defined()) value = value / weight.divisor.to(value.device(), value.scalar_type());
+  if (weight.divisor.defined()) value = value / weight.divisor.reshape({}).to(value.device(), value.scalar_type());
   sum = sum.defined() ? sum + value : value;
 }
 
@@ -76,8 +76,9 @@ std::vector<Window::Sum> Window::products_of(const std::vector<at::Tensor>& grad
     auto products = hessian_vector_product(gradients, parameters, probes, retain_graph);
     for (size_t i = 0; i < due_.size(); ++i) {
       if (!gradients[i].defined()) continue;
-      // Of a network's size. Where the Hessian is the identity, the product may be the probe itself.
-      const bool own = !products[i].is_alias_of(probes[i]);
+      // Of a network's size, so in place where it can be: of parameters that are added up, the product may be one
+      // tensor for both, and where the Hessian is the identity, it may be the probe itself.
+      const bool own = products[i].use_count() == 1 && products[i].storage().use_count() == 1;
       found[i].estimate = own ? products[i].mul_(probes[i]) : products[i] * probes[i];
     }
     return found;

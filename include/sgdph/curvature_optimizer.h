@@ -135,6 +135,7 @@ class CurvatureOptimizer : public OptimizerBase {
 
   /// Refuses what no call can work with, and ends a window whose gradients have been cleared.
   void begin_call(const std::string& who, const at::Tensor& loss, const BackwardOptions& options);
+  bool gradients_cleared();
   void open_window();
   void backward_and_measure(
       const at::Tensor& loss, const BackwardOptions& options, const GraphRequest& request,

@@ -346,6 +346,41 @@ TEST_F(Quadratic, ClippingAndUnscalingBetweenBackwardAndStepKeepTheWindow) {
   expect_measured("another tensor");
 }
 
+TEST(Window, AGradientCancelledOrZeroByItselfEndsNoWindow) {
+  // The largest parameter's gradient is zero by nature, and is unscaled in place; then it is cancelled on purpose.
+  auto large = torch::zeros({8, 8}, torch::dtype(torch::kFloat64).requires_grad(true));
+  auto gain = torch::ones({4}, torch::dtype(torch::kFloat64).requires_grad(true));
+  SGDPH optimizer(Parameters{large, gain}, SGDPHOptions(0.01).rule(Rule::Paper).shift_guard(false));
+  const auto loss = [&] { return gain.pow(4).sum() + large.square().sum(); };
+  optimizer.backward(loss());
+  for (const auto& parameter : {large, gain}) parameter.mutable_grad().div_(2);
+  optimizer.step();
+  EXPECT_EQ(optimizer.last_step().blocks_refreshed.size(), 1);
+  optimizer.zero_grad();
+  optimizer.backward(loss());
+  large.mutable_grad().reset();
+  optimizer.step();
+  EXPECT_EQ(optimizer.last_step().blocks_refreshed.size(), 1);
+}
+
+TEST(Window, BlocksThatAreAddedUpHaveAProductEach) {
+  const auto options = torch::dtype(torch::kFloat64).requires_grad(true);
+  auto a = torch::ones({4}, options), b = torch::ones({4}, options);
+  SGDPH optimizer(
+      Parameters{a, b},
+      SGDPHOptions(0).rule(Rule::Paper).probe(Probe::Rademacher).refresh(Refresh::Joint).shift_guard(false));
+  const auto sign_a = torch::tensor({1., 1., -1., -1.}, torch::kFloat64);
+  const auto sign_b = torch::tensor({1., -1., 1., -1.}, torch::kFloat64);
+  optimizer.set_probe_source([&](const torch::Tensor& block) { return block.is_same(a) ? sign_a : sign_b; });
+  optimizer.backward((a + b).pow(2).sum());
+  optimizer.step();
+  // H = 2 for each pair of a channel, so that the product is 2 (z_a + z_b).
+  const auto& blocks = optimizer.last_step().blocks_refreshed;
+  ASSERT_EQ(blocks.size(), 2);
+  EXPECT_TRUE(torch::equal(blocks[0].estimate, 2 * (sign_a + sign_b) * sign_a));
+  EXPECT_TRUE(torch::equal(blocks[1].estimate, 2 * (sign_a + sign_b) * sign_b));
+}
+
 TEST_F(Quadratic, SumsOfLowPrecisionAreKeptInFloat) {
   auto gain = torch::ones({4}, torch::kBFloat16).requires_grad_(true);
   SGDPH optimizer(Parameters{gain}, SGDPHOptions(0).rule(Rule::Paper).shift_guard(false));
