@@ -138,6 +138,9 @@ GraphGradients backward_with_graph(const at::Tensor& loss, const GraphRequest& r
 }
 
 at::Tensor root_mean_square(const at::Tensor& gradient) {
+  TORCH_CHECK(
+      gradient.layout() == at::kStrided, "sgdph: sparse gradients are not supported; construct the embedding with ",
+      "sparse(false)");
   if (gradient.numel() == 0) return at::zeros({}, gradient.options().dtype(at::kDouble));
   const auto length = at::linalg_vector_norm(gradient.detach(), 2, at::OptionalIntArrayRef(), false, at::kDouble);
   return length / std::sqrt(static_cast<double>(gradient.numel()));

@@ -1,12 +1,9 @@
 #include <sgdph/curvature_optimizer.h>
 
-#include <sgdph/detail/finite.h>
 #include <sgdph/hessian.h>
 
-#include "autograd.h"
-#include "gradient_watch.h"
+#include "curvature_impl.h"
 #include "product_plan.h"
-#include "window.h"
 
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
@@ -15,19 +12,10 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <unordered_map>
 #include <unordered_set>
 
 namespace sgdph {
 namespace {
-
-constexpr int64_t kStepsToNotice = 20;
-constexpr int64_t kRejectionsToNotice = 3;
-
-constexpr const char* kBothWays =
-    "loss.backward(), or another optimizer's backward, has added gradients for this step as well; run each loss's "
-    "backward once, by optimizer.backward(loss), and pass BackwardOptions().measure(false) for a loss whose curvature "
-    "is not to count, or inputs(...) to the other one";
 
 at::Tensor largest(const std::vector<at::Tensor>& parameters) {
   at::Tensor found;
@@ -37,14 +25,14 @@ at::Tensor largest(const std::vector<at::Tensor>& parameters) {
   return found;
 }
 
-/// Of the due parameters those that `inputs` allows, which is all if there are none.
+/// Of the due parameters this rank's that `inputs` allows, which is all if there are none.
 std::vector<bool> select(const std::vector<DueParameter>& due, const std::vector<at::Tensor>& inputs) {
   std::unordered_set<const at::TensorImpl*> allowed;
   for (const auto& input : inputs) allowed.insert(input.unsafeGetTensorImpl());
   std::vector<bool> selected;
   selected.reserve(due.size());
   for (const auto& one : due) {
-    selected.push_back(inputs.empty() || allowed.count(one.parameter.unsafeGetTensorImpl()) != 0);
+    selected.push_back(one.here && (inputs.empty() || allowed.count(one.parameter.unsafeGetTensorImpl()) != 0));
   }
   return selected;
 }
@@ -101,43 +89,36 @@ void BackwardOptions::check(const std::string& who) const {
       "; use measure(false) for a loss whose curvature does not count");
 }
 
-struct CurvatureOptimizer::Pending {
-  Window window;
-  GradientWatch watch;  ///< tells when the gradients have been cleared, and with them the window
-  std::unordered_map<const at::TensorImpl*, int64_t> rejected;  ///< estimates in a row
-  int64_t unmeasured_steps = 0;                                 ///< in a row, with something due
-};
-
 CurvatureOptimizer::CurvatureOptimizer(
     const char* name, std::vector<torch::optim::OptimizerParamGroup> groups,
     std::unique_ptr<torch::optim::OptimizerOptions> defaults)
-    : OptimizerBase(name, std::move(groups), std::move(defaults)), pending_(std::make_unique<Pending>()) {}
+    : OptimizerBase(name, std::move(groups), std::move(defaults)), impl_(std::make_unique<Impl>()) {}
 
 CurvatureOptimizer::CurvatureOptimizer(CurvatureOptimizer&& other) noexcept = default;
 CurvatureOptimizer::~CurvatureOptimizer() = default;
 
 void CurvatureOptimizer::groups_changed() {
-  pending_->rejected.clear();
+  impl_->rejected.clear();
   discard();
   // From the beginning, so that a plain backward pass before the first call is seen as well.
-  if (const auto parameter = largest(trainable_parameters()); parameter.defined()) pending_->watch.follow(parameter);
+  if (const auto parameter = largest(trainable_parameters()); parameter.defined()) impl_->watch.follow(parameter);
 }
 
 // --- Calls before a step -------------------------------------------------------------------------------------------
 
-void CurvatureOptimizer::begin_call(const std::string& who, const at::Tensor& loss, const BackwardOptions& options) {
-  check();
+void CurvatureOptimizer::Impl::begin_call(
+    CurvatureOptimizer& self, const std::string& who, const at::Tensor& loss, const BackwardOptions& options) {
+  self.check();
   check_loss(loss, who);
   options.check(who);
-  auto& watch = pending_->watch;
-  if (gradients_cleared()) pending_->window = {};
-  if (pending_->window.measured || watch.passed_ours()) return;
-  if (const auto parameter = largest(trainable_parameters()); parameter.defined()) watch.follow(parameter);
+  if (gradients_cleared(self)) window = {};
+  if (window.measured || watch.passed_ours()) return;
+  if (const auto parameter = largest(self.trainable_parameters()); parameter.defined()) watch.follow(parameter);
 }
 
-bool CurvatureOptimizer::gradients_cleared() {
-  return pending_->watch.cleared([this] {
-    const auto parameters = trainable_parameters();
+bool CurvatureOptimizer::Impl::gradients_cleared(const CurvatureOptimizer& self) {
+  return watch.cleared([&self] {
+    const auto parameters = self.trainable_parameters();
     return std::any_of(parameters.begin(), parameters.end(), [](const at::Tensor& parameter) {
       const auto& gradient = parameter.grad();
       return gradient.defined() && (gradient.is_sparse() || gradient.detach().ne(0).any().item<bool>());
@@ -145,13 +126,16 @@ bool CurvatureOptimizer::gradients_cleared() {
   });
 }
 
-void CurvatureOptimizer::open_window() {
-  auto& window = pending_->window;
+void CurvatureOptimizer::Impl::open_window(const CurvatureOptimizer& self) {
   if (window.is_open()) return;
-  auto due = this->due();
+  auto due = self.due();
+  const bool divided = std::any_of(due.begin(), due.end(), [](const DueParameter& one) { return one.share < 1; });
+  TORCH_CHECK(
+      !divided || all_reduce, self.name(), ": ", ranks,
+      " ranks measure different parameters, and no function brings their curvature together; call set_all_reduce");
   std::vector<Probes> probes;
-  for (const auto& one : due) probes.push_back(probes_of(one));
-  window.open(std::move(due), std::move(probes), joint());
+  for (const auto& one : due) probes.push_back(self.probes_of(one));
+  window.open(std::move(due), std::move(probes), self.joint());
 }
 
 void CurvatureOptimizer::backward(const at::Tensor& loss, bool retain_graph) {
@@ -160,15 +144,15 @@ void CurvatureOptimizer::backward(const at::Tensor& loss, bool retain_graph) {
 
 void CurvatureOptimizer::backward(const at::Tensor& loss, const BackwardOptions& options) {
   const auto who = name() + "::backward";
-  begin_call(who, loss, options);
-  auto& window = pending_->window;
-  auto& watch = pending_->watch;
+  impl_->begin_call(*this, who, loss, options);
+  auto& window = impl_->window;
+  auto& watch = impl_->watch;
   TORCH_CHECK(!watch.passed_others(), who, ": ", kBothWays);
 
   std::vector<bool> selected;
   GraphRequest request;
   if (options.measure() && !window.is_explicit) {
-    open_window();
+    impl_->open_window(*this);
     selected = select(window.due(), options.inputs());
     request.wanted = selected_parameters(window.due(), selected);
   }
@@ -180,7 +164,7 @@ void CurvatureOptimizer::backward(const at::Tensor& loss, const BackwardOptions&
       request.inputs = options.inputs();
       request.graph_is_ours = !options.retain_graph();
       if (window.has_second_probe()) request.measured = trainable_parameters();
-      backward_and_measure(loss, options, request, selected);
+      impl_->backward_and_measure(loss, options, request, selected);
     }
   } catch (...) {
     window = {};  // gradients are half added, and have to be cleared
@@ -190,11 +174,9 @@ void CurvatureOptimizer::backward(const at::Tensor& loss, const BackwardOptions&
   if (!options.retain_graph()) release_graph(loss);
 }
 
-void CurvatureOptimizer::backward_and_measure(
+void CurvatureOptimizer::Impl::backward_and_measure(
     const at::Tensor& loss, const BackwardOptions& options, const GraphRequest& request,
     const std::vector<bool>& selected) {
-  auto& window = pending_->window;
-  auto& watch = pending_->watch;
   GraphGradients found;
   {
     const GradientWatch::Ours ours(watch);
@@ -210,14 +192,14 @@ void CurvatureOptimizer::backward_and_measure(
 
 void CurvatureOptimizer::update_curvature(const at::Tensor& loss, const BackwardOptions& options) {
   const auto who = name() + "::update_curvature";
-  begin_call(who, loss, options);
+  impl_->begin_call(*this, who, loss, options);
   TORCH_CHECK(options.measure(), who, ": with measure(false) there is nothing to do; leave the call out");
-  auto& window = pending_->window;
+  auto& window = impl_->window;
   TORCH_CHECK(
       !window.by_backward, who,
       ": optimizer.backward has measured curvature for this step, and it would count twice; pass "
       "BackwardOptions().measure(false) there, or call update_curvature before it");
-  open_window();
+  impl_->open_window(*this);
   window.is_explicit = true;
   const auto selected = select(window.due(), options.inputs());
   const auto wanted = selected_parameters(window.due(), selected);
@@ -238,118 +220,59 @@ void CurvatureOptimizer::update_curvature(const at::Tensor& loss, const Backward
   for (const auto& gradient : gradients) {
     sizes.push_back(with_sizes && gradient.defined() ? root_mean_square(gradient) : at::Tensor());
   }
-  if (const auto reached = largest_reached(asked, gradients); reached.defined()) pending_->watch.follow(reached);
+  if (const auto reached = largest_reached(asked, gradients); reached.defined()) impl_->watch.follow(reached);
   gradients.resize(wanted.size());
   window.add(spread(std::move(gradients), selected), sizes, Weight(options), /*retain_graph=*/true);
 }
 
 void CurvatureOptimizer::discard() {
-  pending_->window = {};
-  pending_->watch.forget();
+  impl_->window = {};
+  impl_->watch.forget();
 }
 
 bool CurvatureOptimizer::curvature_due() const {
   // Brings what is derived from the groups in line with them, and changes nothing else.
   const_cast<CurvatureOptimizer*>(this)->notice_changes();
-  return !(pending_->window.is_open() ? pending_->window.due() : due()).empty();
+  return !(impl_->window.is_open() ? impl_->window.due() : due()).empty();
 }
 
-// --- The step ------------------------------------------------------------------------------------------------------
-
-void CurvatureOptimizer::average_window() {
-  if (!all_reduce_) return;
-  open_window();  // a rank that measured nothing joins in as well
-  pending_->window.average([this](at::Tensor& tensor) { all_reduce(tensor); });
+void CurvatureOptimizer::set_probe_source(ProbeSource source) {
+  impl_->probe_source = std::move(source);
 }
 
-Measurements CurvatureOptimizer::close_window() {
-  auto& window = pending_->window;
-  auto& watch = pending_->watch;
-  if (gradients_cleared()) window = {};
-  TORCH_CHECK(!watch.passed_ours() || !watch.passed_others(), name(), "::step: ", kBothWays);
-  average_window();
-  auto result = window.take();
-  summary_.products = result.products;
-  check_finite(result);
-  notice_unmeasured(window.is_open() ? window.due() : due(), result.measured);
-  discard();
-  return result;
+bool CurvatureOptimizer::has_probe_source() const {
+  return static_cast<bool>(impl_->probe_source);
 }
 
-void CurvatureOptimizer::skip_update() {
-  average_window();
-  summary_.products = pending_->window.take().products;
-  discard();
+void CurvatureOptimizer::use_all_reduce(AllReduce function) {
+  impl_->all_reduce = std::move(function);
 }
 
-void CurvatureOptimizer::check_finite(Measurements& measurements) {
-  std::vector<at::Tensor> values;
-  for (const auto& one : measurements.found) {
-    values.push_back(one.estimate);
-    values.push_back(one.second_product);
-  }
-  // One look at all of them, as a rule.
-  const bool all_finite = detail::count_non_finite(values) == 0;
-  for (auto& one : measurements.found) {
-    const auto non_finite = all_finite ? 0 : detail::count_non_finite({one.estimate, one.second_product});
-    auto& in_a_row = pending_->rejected[one.of.parameter.unsafeGetTensorImpl()];
-    one.finite = non_finite == 0;
-    in_a_row = one.finite ? 0 : in_a_row + 1;
-    if (one.finite) continue;
-    summary_.non_finite += non_finite;
-    ++summary_.rejected_estimates;
-    if (in_a_row == kRejectionsToNotice) {
-      TORCH_WARN(
-          name(), ": the curvature of ", label_of(one.of), " was not finite ", kRejectionsToNotice,
-          " times in a row and is not used; the loss has no second derivative there");
-    }
-  }
+void CurvatureOptimizer::set_ranks(int64_t rank, int64_t ranks) {
+  TORCH_CHECK(
+      0 <= rank && rank < ranks, name(), "::set_ranks: the rank must lie in [0, ranks), got ", rank, " of ", ranks);
+  TORCH_CHECK(
+      !impl_->window.is_open(), name(),
+      "::set_ranks: curvature has been measured for the step under way; call it after step() or zero_grad()");
+  impl_->rank = rank;
+  impl_->ranks = ranks;
 }
 
-/// Says once that curvature that is due is never measured.
-void CurvatureOptimizer::notice_unmeasured(const std::vector<DueParameter>& due, bool measured) {
-  auto& steps = pending_->unmeasured_steps;
-  if (measured) {
-    steps = 0;
-    return;
-  }
-  const auto moved = [](const DueParameter& one) { return moves(one.parameter); };
-  if (std::none_of(due.begin(), due.end(), moved) || ++steps != kStepsToNotice) return;
-  TORCH_WARN(
-      name(), ": ", kStepsToNotice,
-      " steps without a measurement of the curvature that was due; call optimizer.backward(loss) in place of "
-      "loss.backward(), or optimizer.update_curvature(loss) after zero_grad() and before the step");
+int64_t CurvatureOptimizer::rank() const {
+  return impl_->rank;
 }
 
-int64_t CurvatureOptimizer::rejected_in_a_row(const at::Tensor& parameter) const {
-  const auto found = pending_->rejected.find(parameter.unsafeGetTensorImpl());
-  return found == pending_->rejected.end() ? 0 : found->second;
-}
-
-/// How notices call a parameter.
-std::string CurvatureOptimizer::label_of(const DueParameter& due) const {
-  if (auto name = name_of(due.parameter); !name.empty()) return name;
-  auto position = due.position;
-  size_t group = 0;
-  while (position >= param_groups_[group].params().size()) position -= param_groups_[group++].params().size();
-  return "group " + std::to_string(group) + " parameter " + std::to_string(position);
+int64_t CurvatureOptimizer::ranks() const {
+  return impl_->ranks;
 }
 
 at::Tensor CurvatureOptimizer::probe_from_source(const at::Tensor& parameter) const {
-  auto probe = probe_source_(parameter);
+  auto probe = impl_->probe_source(parameter);
   TORCH_CHECK(
       probe.defined() && probe.sizes() == parameter.sizes() && probe.scalar_type() == parameter.scalar_type(), name(),
       ": the probe source must return a tensor of the parameter's shape ", parameter.sizes(), " and type ",
       parameter.scalar_type());
   return probe.detach().to(parameter.device());
-}
-
-void CurvatureOptimizer::all_reduce(at::Tensor& tensor) const {
-  const auto sizes = tensor.sizes().vec();
-  all_reduce_(tensor);
-  TORCH_CHECK(
-      tensor.defined() && tensor.sizes() == sizes, name(), ": the all-reduce function must keep the tensor's shape ",
-      at::IntArrayRef(sizes));
 }
 
 std::vector<at::Tensor> CurvatureOptimizer::trainable_parameters() const {

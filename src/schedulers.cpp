@@ -49,75 +49,80 @@ void set_lrs(torch::optim::Optimizer& optimizer, const std::vector<double>& lrs)
 
 }  // namespace
 
+struct SGDPH_LOCAL Scheduler::Impl {
+  torch::optim::Optimizer& optimizer;
+  std::unique_ptr<Shape> shape;
+  Warmup warmup;
+  std::vector<double> base_lrs;
+
+  std::vector<double> lrs_at(int64_t n) {
+    const auto now = current_lrs(optimizer);
+    // A group added since brings its own base.
+    for (size_t i = base_lrs.size(); i < now.size(); ++i) base_lrs.push_back(now[i]);
+    std::vector<double> lrs;
+    for (const double base : base_lrs) {
+      const double progress = warmup.steps > 0 ? static_cast<double>(n) / static_cast<double>(warmup.steps) : 1;
+      lrs.push_back(
+          n < warmup.steps ? base * (warmup.start + (1 - warmup.start) * progress) : shape->lr(n - warmup.steps, base));
+    }
+    return lrs;
+  }
+};
+
 Scheduler::Scheduler(torch::optim::Optimizer& optimizer, std::unique_ptr<Shape> shape, Warmup warmup)
-    : LRScheduler(optimizer),
-      optimizer_(optimizer),
-      shape_(std::move(shape)),
-      warmup_(warmup),
-      base_lrs_(current_lrs(optimizer)) {
-  check_warmup(warmup_);
-  shape_->check();
-  set_lrs(optimizer_, lrs_at(0));
+    : LRScheduler(optimizer), impl_(new Impl{optimizer, std::move(shape), warmup, current_lrs(optimizer)}) {
+  check_warmup(impl_->warmup);
+  impl_->shape->check();
+  set_lrs(optimizer, impl_->lrs_at(0));
 }
 
-std::vector<double> Scheduler::lrs_at(int64_t n) {
-  const auto now = current_lrs(optimizer_);
-  // A group added since brings its own base.
-  for (size_t i = base_lrs_.size(); i < now.size(); ++i) base_lrs_.push_back(now[i]);
-  std::vector<double> lrs;
-  for (const double base : base_lrs_) {
-    const double progress = warmup_.steps > 0 ? static_cast<double>(n) / static_cast<double>(warmup_.steps) : 1;
-    lrs.push_back(
-        n < warmup_.steps ? base * (warmup_.start + (1 - warmup_.start) * progress)
-                          : shape_->lr(n - warmup_.steps, base));
-  }
-  return lrs;
-}
+Scheduler::~Scheduler() = default;
 
 std::vector<double> Scheduler::get_lrs() {
   // LibTorch counts the step after it has asked for the learning rates of it.
-  return lrs_at(static_cast<int64_t>(step_count_) + 1);
+  return impl_->lrs_at(static_cast<int64_t>(step_count_) + 1);
 }
 
 void Scheduler::save(torch::serialize::OutputArchive& archive) const {
   archive.write("sgdph_format", c10::IValue(kSchedulerFormat));
-  archive.write("sgdph_scheduler", c10::IValue(std::string(shape_->name())));
+  archive.write("sgdph_scheduler", c10::IValue(std::string(impl_->shape->name())));
   SchedulerProgress progress;
   progress.steps = steps();
-  progress.warmup = warmup_;
-  progress.base_lrs = base_lrs_;
-  progress.lrs = current_lrs(optimizer_);
+  progress.warmup = impl_->warmup;
+  progress.base_lrs = impl_->base_lrs;
+  progress.lrs = current_lrs(impl_->optimizer);
   progress.save(archive);
-  shape_->save(archive);
+  impl_->shape->save(archive);
 }
 
 void Scheduler::load(torch::serialize::InputArchive& archive) {
   c10::IValue name;
   TORCH_CHECK(
-      archive.try_read("sgdph_scheduler", name) && name.isString(), shape_->name(),
+      archive.try_read("sgdph_scheduler", name) && name.isString(), impl_->shape->name(),
       ": the archive does not hold an sgdph scheduler");
   TORCH_CHECK(
-      name.toStringRef() == shape_->name(), shape_->name(), ": the archive holds the scheduler ", name.toStringRef());
+      name.toStringRef() == impl_->shape->name(), impl_->shape->name(), ": the archive holds the scheduler ",
+      name.toStringRef());
   c10::IValue format;
   TORCH_CHECK(
-      archive.try_read("sgdph_format", format) && format.isInt() && format.toInt() <= kSchedulerFormat, shape_->name(),
-      ": the archive is of a newer version of sgdph; this one reads format ", kSchedulerFormat);
+      archive.try_read("sgdph_format", format) && format.isInt() && format.toInt() <= kSchedulerFormat,
+      impl_->shape->name(), ": the archive is of a newer version of sgdph; this one reads format ", kSchedulerFormat);
   SchedulerProgress progress;
   progress.load(archive);
-  auto shape = shape_->clone();
+  auto shape = impl_->shape->clone();
   shape->load(archive);
   shape->check();
   check_warmup(progress.warmup);
-  const auto groups = optimizer_.param_groups().size();
+  const auto groups = impl_->optimizer.param_groups().size();
   TORCH_CHECK(
-      progress.lrs.size() == groups && progress.base_lrs.size() <= groups && progress.steps >= 0, shape_->name(),
+      progress.lrs.size() == groups && progress.base_lrs.size() <= groups && progress.steps >= 0, impl_->shape->name(),
       ": the archive has learning rates for ", progress.lrs.size(), " parameter groups, the optimizer has ", groups);
 
-  shape_ = std::move(shape);
-  warmup_ = progress.warmup;
-  base_lrs_ = std::move(progress.base_lrs);
+  impl_->shape = std::move(shape);
+  impl_->warmup = progress.warmup;
+  impl_->base_lrs = std::move(progress.base_lrs);
   step_count_ = static_cast<unsigned>(progress.steps);
-  set_lrs(optimizer_, progress.lrs);
+  set_lrs(impl_->optimizer, progress.lrs);
 }
 
 torch::serialize::OutputArchive& operator<<(torch::serialize::OutputArchive& archive, const Scheduler& scheduler) {
@@ -144,7 +149,7 @@ class Cloneable : public Base {
 
 }  // namespace
 
-struct StepLR::Steps final : Cloneable<StepLR::Steps, Scheduler::Shape> {
+struct SGDPH_LOCAL StepLR::Steps final : Cloneable<StepLR::Steps, Scheduler::Shape> {
   int64_t step_size;
   double gamma;
 
@@ -167,7 +172,7 @@ struct StepLR::Steps final : Cloneable<StepLR::Steps, Scheduler::Shape> {
 StepLR::StepLR(torch::optim::Optimizer& optimizer, int64_t step_size, double gamma, Warmup warmup)
     : Scheduler(optimizer, std::make_unique<Steps>(step_size, gamma), warmup) {}
 
-struct MultiStepLR::Milestones final : Cloneable<MultiStepLR::Milestones, Scheduler::Shape> {
+struct SGDPH_LOCAL MultiStepLR::Milestones final : Cloneable<MultiStepLR::Milestones, Scheduler::Shape> {
   std::vector<int64_t> milestones;
   double gamma;
 
@@ -221,7 +226,7 @@ struct Fall : Shape {
 
 }  // namespace
 
-struct CosineLR::Cosine final : Cloneable<CosineLR::Cosine, Scheduler::Shape, Fall<Scheduler::Shape>> {
+struct SGDPH_LOCAL CosineLR::Cosine final : Cloneable<CosineLR::Cosine, Scheduler::Shape, Fall<Scheduler::Shape>> {
   using Cloneable::Cloneable;
   const char* name() const override { return "CosineLR"; }
   double left(double part) const override { return (1 + std::cos(kPi * part)) / 2; }
@@ -230,7 +235,7 @@ struct CosineLR::Cosine final : Cloneable<CosineLR::Cosine, Scheduler::Shape, Fa
 CosineLR::CosineLR(torch::optim::Optimizer& optimizer, int64_t t_max, double eta_min, Warmup warmup)
     : Scheduler(optimizer, std::make_unique<Cosine>(t_max, eta_min), warmup) {}
 
-struct LinearLR::Line final : Cloneable<LinearLR::Line, Scheduler::Shape, Fall<Scheduler::Shape>> {
+struct SGDPH_LOCAL LinearLR::Line final : Cloneable<LinearLR::Line, Scheduler::Shape, Fall<Scheduler::Shape>> {
   using Cloneable::Cloneable;
   const char* name() const override { return "LinearLR"; }
   double left(double part) const override { return 1 - part; }

@@ -30,6 +30,9 @@ void add_to(at::Tensor& sum, at::Tensor value, const Weight& weight) {
 /// From coarse to fine.
 constexpr std::array<at::ScalarType, 4> kTypes{at::kBFloat16, at::kHalf, at::kFloat, at::kDouble};
 
+/// Shares of ranks that differ by less are the same, rounded.
+constexpr double kAlike = 0.01;
+
 }  // namespace
 
 Weight::Weight(const BackwardOptions& options)
@@ -116,8 +119,8 @@ void Window::add(
   measured = true;
 }
 
-void Window::average(const CurvatureOptimizer::AllReduce& all_reduce) {
-  if (due_.empty()) return;
+bool Window::average(const CurvatureOptimizer::AllReduce& all_reduce) {
+  if (due_.empty()) return true;
   auto type = at::kFloat;
   for (const auto& due : due_) type = at::promote_types(type, due.parameter.scalar_type());
   const auto options = due_.front().parameter.options().dtype(type).requires_grad(false);
@@ -133,11 +136,14 @@ void Window::average(const CurvatureOptimizer::AllReduce& all_reduce) {
     counts.push_back(sums_[i].reached);
     counts.push_back(sums_[i].with_graph);
     counts.insert(counts.end(), sums_[i].types.begin(), sums_[i].types.end());
+    counts.push_back(due_[i].here ? 1 : 0);
+    counts.push_back(sums_[i].reached > 0 ? 1 : 0);
     if (!probes_[i].second.defined()) continue;
     put(sums_[i].second_product, due_[i].parameter);
     put(sums_[i].gradient, due_[i].parameter);
   }
   counts.push_back(measured ? 1 : 0);
+  counts.push_back(1);
   const auto one = at::zeros({1}, options);
   put(gradient_scale_, one);
   parts.push_back(at::tensor(counts, at::kDouble).to(options.device(), type));
@@ -160,12 +166,23 @@ void Window::average(const CurvatureOptimizer::AllReduce& all_reduce) {
   gradient_scale_ = take(one).squeeze();
   const auto averaged = flat.narrow(0, offset, static_cast<int64_t>(counts.size())).to(at::kCPU, at::kDouble);
   const auto* count = averaged.data_ptr<double>();
-  for (auto& sum : sums_) {
+  const double all = count[averaged.numel() - 1];  // one, or the number of ranks if the function adds up
+  bool as_agreed = true;
+  for (size_t i = 0; i < due_.size(); ++i) {
+    auto& sum = sums_[i];
     sum.reached = *count++;
     sum.with_graph = *count++;
     for (auto& type : sum.types) type = *count++;
+    const double here = *count++ / all, with_loss = *count++ / all;
+    if (due_[i].share == 1) continue;
+    as_agreed = as_agreed && std::abs(here - due_[i].share) < kAlike * due_[i].share;
+    if (with_loss == 0) continue;
+    for (auto* value : {&sum.estimate, &sum.second_product, &sum.gradient}) {
+      if (value->defined()) value->div_(with_loss);
+    }
   }
   measured = *count > 0;
+  return as_agreed;
 }
 
 Measurements Window::take() {

@@ -31,8 +31,9 @@ class Window {
       const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>& sizes, const Weight& weight,
       bool retain_graph);
 
-  /// Averages the sums over ranks as one flat tensor, whose size `due` and `probes` determine.
-  void average(const CurvatureOptimizer::AllReduce& all_reduce);
+  /// Averages the sums over ranks as one flat tensor, whose size `due` and `probes` determine. What some ranks measure
+  /// for all becomes their average; false if others did than `due` says.
+  bool average(const CurvatureOptimizer::AllReduce& all_reduce);
   Measurements take();
 
   bool measured = false;     ///< a call measured

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <sgdph/api.h>
 #include <sgdph/optimizer.h>
 
 namespace sgdph {
 
 /// Options of AdaBelief, named and defaulted as in the authors' package 0.2.0.
-struct AdaBeliefOptions : public detail::OptionsBase<AdaBeliefOptions> {
+struct SGDPH_API AdaBeliefOptions : public detail::OptionsBase<AdaBeliefOptions> {
   using betas_t = std::tuple<double, double>;
   AdaBeliefOptions(double lr = 1e-3) : lr_(lr) {}
 
@@ -23,7 +24,7 @@ struct AdaBeliefOptions : public detail::OptionsBase<AdaBeliefOptions> {
   void visit(detail::FieldVisitor& visitor) override;
 };
 
-struct AdaBeliefParamState : public detail::StateBase<AdaBeliefParamState> {
+struct SGDPH_API AdaBeliefParamState : public detail::StateBase<AdaBeliefParamState> {
   TORCH_ARG(int64_t, step) = 0;
   TORCH_ARG(at::Tensor, exp_avg) = {};
   TORCH_ARG(at::Tensor, exp_avg_var) = {};
@@ -36,7 +37,7 @@ struct AdaBeliefParamState : public detail::StateBase<AdaBeliefParamState> {
 /// AdaBelief (Zhuang et al. 2020), the rule of the authors' package 0.2.0: Adam whose second moment is that of the
 /// gradient's deviation from its average, s <- b2 s + (1 - b2)(g - m)^2 + eps. The eps stays in s and so accumulates;
 /// it is added once more outside the root. `rectify` adds RAdam's variance rectification.
-class AdaBelief : public OptimizerOf<AdaBelief, AdaBeliefOptions, AdaBeliefParamState> {
+class SGDPH_API AdaBelief : public OptimizerOf<AdaBelief, AdaBeliefOptions, AdaBeliefParamState> {
  public:
   static constexpr const char* kName = "AdaBelief";
   using OptimizerOf::OptimizerOf;

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <sgdph/api.h>
 #include <sgdph/curvature_optimizer.h>
 
 namespace sgdph {
 
 /// Options of AdaHessian, named and defaulted as in the authors' code; `seed` is ours, of the random probes.
-struct AdaHessianOptions : public detail::OptionsBase<AdaHessianOptions> {
+struct SGDPH_API AdaHessianOptions : public detail::OptionsBase<AdaHessianOptions> {
   using betas_t = std::tuple<double, double>;
   AdaHessianOptions(double lr = 0.15) : lr_(lr) {}
 
@@ -20,7 +21,7 @@ struct AdaHessianOptions : public detail::OptionsBase<AdaHessianOptions> {
   void visit(detail::FieldVisitor& visitor) override;
 };
 
-struct AdaHessianParamState : public detail::StateBase<AdaHessianParamState> {
+struct SGDPH_API AdaHessianParamState : public detail::StateBase<AdaHessianParamState> {
   TORCH_ARG(int64_t, step) = 0;
   TORCH_ARG(at::Tensor, exp_avg) = {};
   TORCH_ARG(at::Tensor, exp_hessian_diag_sq) = {};
@@ -33,7 +34,8 @@ struct AdaHessianParamState : public detail::StateBase<AdaHessianParamState> {
 /// the gradient in the second moment, one full-network product per step with random signs z. Convolution kernels use
 /// the mean over the kernel. Deviation: the original leaves 3-D parameters undefined; here every parameter of three or
 /// more dimensions is averaged over all but the first two.
-class AdaHessian : public OptimizerOf<AdaHessian, AdaHessianOptions, AdaHessianParamState, CurvatureOptimizer> {
+class SGDPH_API AdaHessian
+    : public OptimizerOf<AdaHessian, AdaHessianOptions, AdaHessianParamState, CurvatureOptimizer> {
  public:
   static constexpr const char* kName = "AdaHessian";
   using OptimizerOf::OptimizerOf;

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <sgdph/api.h>
 #include <sgdph/optimizer.h>
 
 namespace sgdph {
 
 /// Options of Apollo, named and defaulted as in the authors' code.
-struct ApolloOptions : public detail::OptionsBase<ApolloOptions> {
+struct SGDPH_API ApolloOptions : public detail::OptionsBase<ApolloOptions> {
   ApolloOptions(double lr = 0.01) : lr_(lr) {}
 
   TORCH_ARG(double, lr);
@@ -25,7 +26,7 @@ struct ApolloOptions : public detail::OptionsBase<ApolloOptions> {
   void fill_unset() override;
 };
 
-struct ApolloParamState : public detail::StateBase<ApolloParamState> {
+struct SGDPH_API ApolloParamState : public detail::StateBase<ApolloParamState> {
   TORCH_ARG(int64_t, step) = 0;
   TORCH_ARG(at::Tensor, exp_avg_grad) = {};
   TORCH_ARG(at::Tensor, approx_hessian) = {};
@@ -38,7 +39,7 @@ struct ApolloParamState : public detail::StateBase<ApolloParamState> {
 /// Apollo (Ma 2020), the rule of the authors' current code: a diagonal quasi-Newton method whose curvature B follows
 /// the weak secant equation. During warm-up the learning rate grows from `init_lr` to the lr at construction, and a
 /// scheduler has no effect. "constant" bounds |B| from below by 0.01; lr 1 in older texts belongs to a bound of 1.
-class Apollo : public OptimizerOf<Apollo, ApolloOptions, ApolloParamState> {
+class SGDPH_API Apollo : public OptimizerOf<Apollo, ApolloOptions, ApolloParamState> {
  public:
   static constexpr const char* kName = "Apollo";
   explicit Apollo(std::vector<at::Tensor> parameters, ApolloOptions defaults = {});

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sgdph/api.h>
+
 #include <ATen/core/Tensor.h>
 #include <torch/arg.h>
 
@@ -9,7 +11,7 @@
 namespace sgdph {
 
 /// What `backward` and `update_curvature` of an optimizer that measures curvature are told about the loss they get.
-struct BackwardOptions {
+struct SGDPH_API BackwardOptions {
   /// Keep the loss's graph for another pass. (`update_curvature` keeps it always.)
   TORCH_ARG(bool, retain_graph) = false;
   /// The loss handed in is this many times the loss that is meant, as with a gradient scaler. Curvature is divided by

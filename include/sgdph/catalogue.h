@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sgdph/api.h>
 #include <sgdph/schema.h>
 #include <torch/optim/optimizer.h>
 
@@ -22,11 +23,11 @@ struct ParameterGroup {
 /// Any optimizer of the catalogue by its name and a set of values, for programs that learn at run time which one to
 /// use. Options that are not named have the optimizer's defaults. From a module, an optimizer with blocks classifies
 /// them by module type; the others take its parameters. A std::invalid_argument says what is wrong with name or values.
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(
+SGDPH_API std::unique_ptr<torch::optim::Optimizer> make_optimizer(
     const std::string& name, std::vector<at::Tensor> parameters, const OptionValues& values = {});
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(
+SGDPH_API std::unique_ptr<torch::optim::Optimizer> make_optimizer(
     const std::string& name, const std::vector<ParameterGroup>& groups, const OptionValues& values = {});
-std::unique_ptr<torch::optim::Optimizer> make_optimizer(
+SGDPH_API std::unique_ptr<torch::optim::Optimizer> make_optimizer(
     const std::string& name, const torch::nn::Module& module, const OptionValues& values = {});
 
 }  // namespace sgdph

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sgdph/api.h>
+
 #include <ATen/core/Tensor.h>
 
 #include <functional>
@@ -32,19 +34,19 @@ using Classifier = std::function<Role(const ParameterInfo&)>;
 using Selector = std::function<bool(const ParameterInfo&)>;
 
 /// Gains and shifts of norm layers, whatever their shape: of LibTorch's, of ours, and of types named like one.
-Selector norms();
+SGDPH_API Selector norms();
 
 /// Whether all sizes but one are 1: [C], or [C, 1, 1] as of a LayerScale.
-bool is_channel_wise(const at::Tensor& parameter);
+SGDPH_API bool is_channel_wise(const at::Tensor& parameter);
 
 /// Channel-wise parameters whose names match one of the patterns are blocks: `*` stands for any text, dots included,
 /// `?` for one letter, as in "*.norm?.weight".
-Classifier blocks_named(std::vector<std::string> globs);
+SGDPH_API Classifier blocks_named(std::vector<std::string> globs);
 /// Parameters whose names match one of the patterns are first-order.
-Classifier first_order_named(std::vector<std::string> globs);
+SGDPH_API Classifier first_order_named(std::vector<std::string> globs);
 
 /// What the first one says, or where it leaves it to the rules, the second.
-Classifier either(Classifier first, Classifier second);
+SGDPH_API Classifier either(Classifier first, Classifier second);
 
 namespace detail {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sgdph/api.h>
 #include <sgdph/backward_options.h>
 #include <sgdph/optimizer.h>
 
@@ -12,12 +13,12 @@
 
 namespace sgdph {
 
-struct GraphRequest;
-
 /// A parameter whose curvature is due, and its position in optimizer order.
 struct DueParameter {
   size_t position = 0;
   at::Tensor parameter;
+  bool here = true;  ///< false: other ranks measure it
+  double share = 1;  ///< of the ranks, those that measure it; the same on all of them
 };
 
 /// What a due parameter is multiplied by.
@@ -26,7 +27,7 @@ struct Probes {
   at::Tensor second;  ///< of a second product, which asks for the gradient as well; undefined: none
 };
 
-/// What was measured of a due parameter: sums over the calls before the step, averaged over ranks.
+/// What was measured of a due parameter: sums over the calls before the step, averaged over the ranks that measure it.
 struct Measurement {
   DueParameter of;
   at::Tensor estimate;               ///< z * (H z), signed; undefined if no loss reached the parameter
@@ -49,7 +50,10 @@ struct Measurements {
 /// Curvature accumulates as gradients do. All calls of `backward` since the last `step`, `zero_grad` or `discard` form
 /// a window, and the step's curvature is that of the sum of their losses: n calls with `loss / n` measure what one call
 /// with the mean does. What is due, and the probes, are settled by the first call of a window that measures.
-class CurvatureOptimizer : public OptimizerBase {
+///
+/// After plain `loss.backward({}, {}, /*create_graph=*/true)` the step measures from the gradients as they are, and
+/// leaves them without their graph; `backward` costs less, since it records what the product needs alone.
+class SGDPH_API CurvatureOptimizer : public OptimizerBase {
  public:
   using ProbeSource = std::function<at::Tensor(const at::Tensor& parameter)>;
   using AllReduce = std::function<void(at::Tensor& tensor)>;
@@ -85,7 +89,7 @@ class CurvatureOptimizer : public OptimizerBase {
   bool curvature_due() const;
 
   /// Supplies the probe of a parameter, of its shape and type, once for each window; null restores the built-in one.
-  void set_probe_source(ProbeSource source) { probe_source_ = std::move(source); }
+  void set_probe_source(ProbeSource source);
 
   /// Averages a tensor over ranks; applied to curvature before it is rectified, once for a step in which curvature is
   /// due, to a tensor whose size does not depend on what this rank's losses reached. The function either changes its
@@ -93,21 +97,25 @@ class CurvatureOptimizer : public OptimizerBase {
   template <class Function>
   void set_all_reduce(Function function) {
     if constexpr (std::is_null_pointer_v<Function>) {
-      all_reduce_ = nullptr;
+      use_all_reduce(nullptr);
     } else if constexpr (std::is_same_v<std::invoke_result_t<Function&, at::Tensor&>, at::Tensor>) {
       const std::function<at::Tensor(at::Tensor&)> average = std::move(function);
-      all_reduce_ = average ? [average](at::Tensor& tensor) { tensor = average(tensor); } : AllReduce();
+      use_all_reduce(average ? [average](at::Tensor& tensor) { tensor = average(tensor); } : AllReduce());
     } else {
-      all_reduce_ = std::move(function);
+      use_all_reduce(std::move(function));
     }
   }
+
+  /// Which of how many ranks this is, for work that ranks divide (Refresh::Spread); 0 of 1 until it is called, and not
+  /// saved. With more than one, `set_all_reduce` has to be called as well. Call it between steps.
+  void set_ranks(int64_t rank, int64_t ranks);
 
  protected:
   CurvatureOptimizer(
       const char* name, std::vector<torch::optim::OptimizerParamGroup> groups,
       std::unique_ptr<torch::optim::OptimizerOptions> defaults);
 
-  /// What is due for the step under way. A function of options and state, the same on every rank.
+  /// What is due for the step under way. A function of options and state, the same on every rank but for `here`.
   virtual std::vector<DueParameter> due() const = 0;
   /// Drawn once for a window.
   virtual Probes probes_of(const DueParameter& due) const = 0;
@@ -125,30 +133,18 @@ class CurvatureOptimizer : public OptimizerBase {
 
   void groups_changed() override;
 
-  bool has_probe_source() const { return static_cast<bool>(probe_source_); }
+  int64_t rank() const;
+  int64_t ranks() const;
+  bool has_probe_source() const;
   at::Tensor probe_from_source(const at::Tensor& parameter) const;
   /// All parameters that require a gradient, in optimizer order.
   std::vector<at::Tensor> trainable_parameters() const;
 
  private:
-  struct Pending;  ///< what belongs to the step under way, and is never saved
+  void use_all_reduce(AllReduce function);
 
-  /// Refuses what no call can work with, and ends a window whose gradients have been cleared.
-  void begin_call(const std::string& who, const at::Tensor& loss, const BackwardOptions& options);
-  bool gradients_cleared();
-  void open_window();
-  void backward_and_measure(
-      const at::Tensor& loss, const BackwardOptions& options, const GraphRequest& request,
-      const std::vector<bool>& selected);
-  void average_window();
-  void check_finite(Measurements& measurements);
-  void notice_unmeasured(const std::vector<DueParameter>& due, bool measured);
-  void all_reduce(at::Tensor& tensor) const;
-  std::string label_of(const DueParameter& due) const;
-
-  std::unique_ptr<Pending> pending_;
-  ProbeSource probe_source_;
-  AllReduce all_reduce_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace sgdph

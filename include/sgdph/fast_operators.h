@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sgdph/api.h>
+
 namespace sgdph {
 
 /// Makes second derivatives of stock `torch::nn` models cheap, with no change to the model: replaces, for CPU tensors
@@ -8,11 +10,11 @@ namespace sgdph {
 /// gradients go through LibTorch's own kernels and keep their bits; second and higher derivatives agree to rounding.
 ///
 /// Call it once, before other threads use LibTorch. Calling it again changes nothing.
-void install_fast_operators();
+SGDPH_API void install_fast_operators();
 
 /// Restores LibTorch's own, as `install_fast_operators` found them. Graphs built in between stay valid.
-void remove_fast_operators();
+SGDPH_API void remove_fast_operators();
 
-bool fast_operators_installed();
+SGDPH_API bool fast_operators_installed();
 
 }  // namespace sgdph

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sgdph/api.h>
+
 #include <torch/nn/module.h>
 
 #include <functional>
@@ -18,7 +20,7 @@ namespace sgdph {
 ///   optimizer.step();
 ///
 /// The network must outlive it; not for use by two threads on one network at once.
-class FrozenStatistics {
+class SGDPH_API FrozenStatistics {
  public:
   explicit FrozenStatistics(torch::nn::Module& module);
   template <class Contained>

@@ -1,14 +1,16 @@
 #pragma once
 
+#include <sgdph/api.h>
 #include <sgdph/detail/fields.h>
 #include <sgdph/step_summary.h>
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sgdph::detail {
-class OptimizerRecord;
+class OptimizerFields;
 }
 
 namespace sgdph {
@@ -22,7 +24,7 @@ struct LoadReport {
 /// What all our optimizers share and LibTorch 1.13's do not have: every option of every group is validated, a parameter
 /// stands in one group only, and an archive restores *everything*, options included. Loading checks the whole archive
 /// before it changes anything.
-class OptimizerBase : public torch::optim::Optimizer {
+class SGDPH_API OptimizerBase : public torch::optim::Optimizer {
  public:
   OptimizerBase(OptimizerBase&& other) noexcept;
   ~OptimizerBase() override;
@@ -84,7 +86,7 @@ class OptimizerBase : public torch::optim::Optimizer {
   /// Calls `groups_changed` if parameters have been added or exchanged since the last time.
   void notice_changes();
 
-  const std::string& name() const noexcept { return name_; }
+  const std::string& name() const noexcept;
 
   StepSummary summary_;  ///< `update` finds it as that of a step applied
 
@@ -116,22 +118,22 @@ class OptimizerBase : public torch::optim::Optimizer {
   }
 
  private:
+  friend class detail::OptimizerFields;
   torch::optim::OptimizerParamState& find_or_make_state(const at::Tensor& parameter);
   const torch::optim::OptimizerParamState* find_state(const at::Tensor& parameter) const;
-  void check_groups(const std::vector<torch::optim::OptimizerParamGroup>& groups) const;
-  /// Refuses what is no archive of this optimizer.
-  int64_t read_format(torch::serialize::InputArchive& archive) const;
-  /// Of the parameters that move; refuses those an update could not take.
-  std::vector<at::Tensor> checked_gradients() const;
+  /// Replaces states and, unless it is null, progress by these once all are found to fit.
+  void restore(
+      std::vector<std::pair<at::Tensor, std::unique_ptr<torch::optim::OptimizerParamState>>> states,
+      detail::Fields* progress);
 
-  std::string name_;
-  std::unique_ptr<detail::OptimizerRecord> record_;  ///< what it was at the last check
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// An optimizer with options and parameter states of these types: brings the constructors and makes the states. `Self`
 /// has its name in `kName`. One that overrides `groups_changed` calls it in constructors of its own.
 template <class Self, class Options, class State, class Base = OptimizerBase>
-class OptimizerOf : public Base {
+class SGDPH_API OptimizerOf : public Base {
  public:
   explicit OptimizerOf(std::vector<torch::optim::OptimizerParamGroup> groups, Options defaults = {})
       : Base(Self::kName, std::move(groups), std::make_unique<Options>(std::move(defaults))) {

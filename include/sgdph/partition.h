@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sgdph/api.h>
+
 #include <ATen/core/Tensor.h>
 
 #include <ostream>
@@ -9,7 +11,7 @@
 namespace sgdph {
 
 /// Which parameters of an optimizer are blocks (second-order), and why.
-struct Partition {
+struct SGDPH_API Partition {
   struct Entry {
     std::string name;  ///< as in `named_parameters()`, or group and position when built from tensors
     at::Tensor parameter;
@@ -23,6 +25,6 @@ struct Partition {
 };
 
 /// One line per parameter.
-std::ostream& operator<<(std::ostream& out, const Partition& partition);
+SGDPH_API std::ostream& operator<<(std::ostream& out, const Partition& partition);
 
 }  // namespace sgdph

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sgdph/api.h>
 #include <sgdph/detail/fields.h>
 
 #include <torch/optim/schedulers/lr_scheduler.h>
@@ -19,8 +20,12 @@ struct Warmup {
 /// A learning rate as a closed-form function of the number n of `step()` calls (epochs or iterations, as the caller
 /// pleases): lr(n) = base lr * factor, with the base lr of each group taken at construction. The constructor sets
 /// lr(0). Saving keeps settings, count, base and current learning rates; loading restores them, in the optimizer too.
-class Scheduler : public torch::optim::LRScheduler {
+///
+/// It refers to the optimizer, which is not to move or go meanwhile.
+class SGDPH_API Scheduler : public torch::optim::LRScheduler {
  public:
+  ~Scheduler() override;
+
   void save(torch::serialize::OutputArchive& archive) const;
   void load(torch::serialize::InputArchive& archive);
 
@@ -42,19 +47,16 @@ class Scheduler : public torch::optim::LRScheduler {
   std::vector<double> get_lrs() override;
 
  private:
-  std::vector<double> lrs_at(int64_t n);
-
-  torch::optim::Optimizer& optimizer_;
-  std::unique_ptr<Shape> shape_;
-  Warmup warmup_;
-  std::vector<double> base_lrs_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
-torch::serialize::OutputArchive& operator<<(torch::serialize::OutputArchive& archive, const Scheduler& scheduler);
-torch::serialize::InputArchive& operator>>(torch::serialize::InputArchive& archive, Scheduler& scheduler);
+SGDPH_API torch::serialize::OutputArchive& operator<<(
+    torch::serialize::OutputArchive& archive, const Scheduler& scheduler);
+SGDPH_API torch::serialize::InputArchive& operator>>(torch::serialize::InputArchive& archive, Scheduler& scheduler);
 
 /// Times `gamma` every `step_size` steps.
-class StepLR : public Scheduler {
+class SGDPH_API StepLR : public Scheduler {
  public:
   StepLR(torch::optim::Optimizer& optimizer, int64_t step_size, double gamma = 0.1, Warmup warmup = {});
 
@@ -63,7 +65,7 @@ class StepLR : public Scheduler {
 };
 
 /// Times `gamma` at each milestone.
-class MultiStepLR : public Scheduler {
+class SGDPH_API MultiStepLR : public Scheduler {
  public:
   MultiStepLR(
       torch::optim::Optimizer& optimizer, std::vector<int64_t> milestones, double gamma = 0.1, Warmup warmup = {});
@@ -73,7 +75,7 @@ class MultiStepLR : public Scheduler {
 };
 
 /// From the base lr to `eta_min` along half a cosine over `t_max` steps; `eta_min` from then on.
-class CosineLR : public Scheduler {
+class SGDPH_API CosineLR : public Scheduler {
  public:
   CosineLR(torch::optim::Optimizer& optimizer, int64_t t_max, double eta_min = 0, Warmup warmup = {});
 
@@ -82,7 +84,7 @@ class CosineLR : public Scheduler {
 };
 
 /// From the base lr to `eta_min` along a line over `t_max` steps; `eta_min` from then on.
-class LinearLR : public Scheduler {
+class SGDPH_API LinearLR : public Scheduler {
  public:
   LinearLR(torch::optim::Optimizer& optimizer, int64_t t_max, double eta_min = 0, Warmup warmup = {});
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sgdph/api.h>
+
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -14,7 +16,7 @@
 namespace sgdph {
 
 /// The finite numbers an option may take.
-struct Bound {
+struct SGDPH_API Bound {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
   bool low_open = false;  ///< the bound itself is out of range
@@ -41,7 +43,7 @@ constexpr Bound fraction() {
 /// The value of an option. A name of an enumerator is a text in lower case.
 using OptionValue = std::variant<bool, int64_t, double, std::string, std::vector<double>>;
 using OptionValues = std::map<std::string, OptionValue>;
-std::string to_string(const OptionValue& value);
+SGDPH_API std::string to_string(const OptionValue& value);
 
 /// An option of an optimizer.
 struct OptionInfo {
@@ -63,7 +65,7 @@ struct OptimizerTraits {
 };
 
 /// An optimizer of the catalogue.
-struct OptimizerInfo {
+struct SGDPH_API OptimizerInfo {
   std::string name;        ///< to choose it by: sgd-ph
   std::string label;       ///< in tables: SGD-PH
   std::string class_name;  ///< in C++: sgdph::SGDPH
@@ -77,13 +79,13 @@ struct OptimizerInfo {
 };
 
 /// All of them, in the catalogue's order.
-const std::vector<OptimizerInfo>& optimizers();
+SGDPH_API const std::vector<OptimizerInfo>& optimizers();
 
 /// A std::invalid_argument that lists the names if there is none of this one.
-const OptimizerInfo& optimizer_info(const std::string& name);
+SGDPH_API const OptimizerInfo& optimizer_info(const std::string& name);
 
 /// Every option's value: the given ones, checked alone and together, and for the rest what the optimizer would use. A
 /// std::invalid_argument says what is wrong.
-OptionValues resolve_options(const std::string& optimizer, const OptionValues& given);
+SGDPH_API OptionValues resolve_options(const std::string& optimizer, const OptionValues& given);
 
 }  // namespace sgdph

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sgdph/api.h>
 #include <sgdph/classifier.h>
 #include <sgdph/curvature_optimizer.h>
 #include <sgdph/partition.h>
@@ -15,11 +16,6 @@ namespace torch::nn {
 template <typename Contained>
 class ModuleHolder;
 }  // namespace torch::nn
-
-namespace sgdph::sgd_ph {
-class Blocks;
-class RefreshSchedule;
-}  // namespace sgdph::sgd_ph
 
 namespace sgdph {
 
@@ -40,7 +36,7 @@ namespace sgdph {
 ///   auto loss = torch::nn::functional::cross_entropy(model->forward(x), y);
 ///   optimizer.backward(loss);
 ///   optimizer.step();
-class SGDPH : public CurvatureOptimizer {
+class SGDPH_API SGDPH : public CurvatureOptimizer {
  public:
   using CurvatureFilter = std::function<at::Tensor(const at::Tensor& curvature)>;
 
@@ -74,13 +70,11 @@ class SGDPH : public CurvatureOptimizer {
   std::string describe() const override;
 
   /// What is kept for a parameter; null if nothing is yet.
-  const SGDPHParamState* param_state(const at::Tensor& parameter) const {
-    return find_state_of<SGDPHParamState>(parameter);
-  }
+  const SGDPHParamState* param_state(const at::Tensor& parameter) const;
 
   /// A function applied to a block's curvature (rectified, bias-corrected, eps included) before it is inverted, for
   /// studies; null turns it off.
-  void set_curvature_filter(CurvatureFilter filter) { curvature_filter_ = std::move(filter); }
+  void set_curvature_filter(CurvatureFilter filter);
 
  protected:
   void update() override;
@@ -98,21 +92,13 @@ class SGDPH : public CurvatureOptimizer {
   bool joint() const override;
 
  private:
+  struct Impl;
   SGDPH(
-      const sgd_ph::Blocks& blocks, std::vector<torch::optim::OptimizerParamGroup> groups,
+      std::unique_ptr<Impl>&& impl, std::vector<torch::optim::OptimizerParamGroup> groups,
       const SGDPHOptions& defaults);
-  SGDPH(const sgd_ph::Blocks& blocks, const SGDPHOptions& defaults);
-  bool wants_guard(size_t slot) const;
-  struct Notices {
-    std::vector<std::string> invariant, not_measurable;  ///< names of blocks found to be so
-  };
-  Notices absorb(const Measurements& measurements);
-  std::vector<at::Tensor> block_curvatures();
-  bool prepare_step(const Measurements& measurements, std::vector<at::Tensor>& curvatures);
+  SGDPH(std::unique_ptr<Impl>&& impl, const SGDPHOptions& defaults);
 
-  std::unique_ptr<sgd_ph::Blocks> blocks_;
-  std::unique_ptr<sgd_ph::RefreshSchedule> schedule_;
-  CurvatureFilter curvature_filter_;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace sgdph

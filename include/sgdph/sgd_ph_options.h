@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sgdph/api.h>
 #include <sgdph/detail/fields.h>
 
 #include <ostream>
@@ -14,8 +15,9 @@ enum class Rule { Reference, Paper };
 /// couplings of channels whose indices agree modulo `probe_cycle`.
 enum class Probe { Ones, Rademacher, Hadamard };
 
-/// Which blocks are refreshed: one per step in turn; every block, one product each; all blocks in one product.
-enum class Refresh { Cyclic, All, Joint };
+/// Which blocks are refreshed: one per step in turn; every block, one product each; all blocks in one product; as many
+/// in turn as there are ranks, one for each (`CurvatureOptimizer::set_ranks`).
+enum class Refresh { Cyclic, All, Joint, Spread };
 
 template <>
 struct detail::EnumNames<Rule> {
@@ -27,19 +29,19 @@ struct detail::EnumNames<Probe> {
 };
 template <>
 struct detail::EnumNames<Refresh> {
-  static constexpr const char* kNames[] = {"Cyclic", "All", "Joint"};
+  static constexpr const char* kNames[] = {"Cyclic", "All", "Joint", "Spread"};
 };
 
-const char* to_string(Rule rule);
-const char* to_string(Probe probe);
-const char* to_string(Refresh refresh);
-std::ostream& operator<<(std::ostream& out, Rule rule);
-std::ostream& operator<<(std::ostream& out, Probe probe);
-std::ostream& operator<<(std::ostream& out, Refresh refresh);
+SGDPH_API const char* to_string(Rule rule);
+SGDPH_API const char* to_string(Probe probe);
+SGDPH_API const char* to_string(Refresh refresh);
+SGDPH_API std::ostream& operator<<(std::ostream& out, Rule rule);
+SGDPH_API std::ostream& operator<<(std::ostream& out, Probe probe);
+SGDPH_API std::ostream& operator<<(std::ostream& out, Refresh refresh);
 
 /// Options of SGDPH. Under Rule::Reference `momentum` and `hessian_momentum` weigh the old value and lie in [0, 1);
 /// under Rule::Paper they weigh the new value, as printed, and lie in (0, 1].
-struct SGDPHOptions : public detail::OptionsBase<SGDPHOptions> {
+struct SGDPH_API SGDPHOptions : public detail::OptionsBase<SGDPHOptions> {
   SGDPHOptions(double lr = 0.01) : lr_(lr) {}
 
   // Per group.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sgdph/api.h>
 #include <sgdph/detail/fields.h>
 
 namespace sgdph {
@@ -20,7 +21,7 @@ struct detail::EnumNames<Finding> {
 };
 
 /// What SGDPH keeps for one parameter.
-struct SGDPHParamState : public detail::StateBase<SGDPHParamState> {
+struct SGDPH_API SGDPHParamState : public detail::StateBase<SGDPHParamState> {
   TORCH_ARG(at::Tensor, momentum_buffer) = {};
   /// The parameter in float32, where its own type has fewer digits and it is a block, or `master_weights` is set. The
   /// parameter is this one rounded. Momentum and curvature are float32 then, too.
@@ -30,6 +31,7 @@ struct SGDPHParamState : public detail::StateBase<SGDPHParamState> {
   TORCH_ARG(at::Tensor, curvature) = {};
   TORCH_ARG(at::Tensor, cycle_sum) = {};  ///< Hadamard: sum over the cycle under way
   TORCH_ARG(int64_t, refreshes) = 0;
+  TORCH_ARG(double, age) = 0;  ///< of the average: refreshes, of which one under Refresh::Spread counts in part
   TORCH_ARG(Finding, finding) = Finding::Unknown;
   TORCH_ARG(int64_t, turns) = 0;      ///< that came, be it that the block was measured or let it pass
   TORCH_ARG(int64_t, next_look) = 0;  ///< number of the turn at which the shift guard looks next

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sgdph/api.h>
+
 #include <torch/nn/cloneable.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
@@ -9,7 +11,7 @@ namespace sgdph {
 
 /// A convolution with weight normalisation (Salimans & Kingma 2016): W_i = gain_i V_i / ||V_i|| for output channel i.
 /// `gain` is a 1-D parameter and so a block of SGD-PH. Built from a plain layer it computes the same function.
-class WeightNormConv2dImpl : public torch::nn::Cloneable<WeightNormConv2dImpl> {
+class SGDPH_API WeightNormConv2dImpl : public torch::nn::Cloneable<WeightNormConv2dImpl> {
  public:
   explicit WeightNormConv2dImpl(const torch::nn::Conv2dOptions& options);
   WeightNormConv2dImpl(int64_t in_channels, int64_t out_channels, torch::ExpandingArray<2> kernel_size)
@@ -34,7 +36,7 @@ class WeightNormConv2dImpl : public torch::nn::Cloneable<WeightNormConv2dImpl> {
 TORCH_MODULE(WeightNormConv2d);
 
 /// A linear layer with weight normalisation, as WeightNormConv2d.
-class WeightNormLinearImpl : public torch::nn::Cloneable<WeightNormLinearImpl> {
+class SGDPH_API WeightNormLinearImpl : public torch::nn::Cloneable<WeightNormLinearImpl> {
  public:
   explicit WeightNormLinearImpl(const torch::nn::LinearOptions& options);
   WeightNormLinearImpl(int64_t in_features, int64_t out_features)

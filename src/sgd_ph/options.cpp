@@ -70,8 +70,8 @@ void SGDPHOptions::visit(detail::FieldVisitor& visitor) {
   visitor("probe_cycle", probe_cycle_, detail::shared("rows of the Hadamard cycle, a power of two", at_least(1)));
   visitor(
       "refresh", refresh_,
-      detail::shared("which blocks a step refreshes: one in turn, every one, all in one product; unset: cyclic under "
-                     "rule reference, all under paper"));
+      detail::shared("which blocks a step refreshes: one in turn, every one, all in one product, one in turn for each "
+                     "rank; unset: cyclic under rule reference, all under paper"));
   visitor("refresh_every", refresh_every_, detail::shared("refresh on every n-th step", at_least(1)));
   visitor("shift_guard", shift_guard_, detail::shared("shift-invariant blocks become first-order"));
   visitor("seed", seed_, detail::shared("of the random probes"));
@@ -93,6 +93,10 @@ void SGDPHOptions::check_more(const std::string& where) const {
   TORCH_CHECK(
       effective_refresh() != Refresh::Joint || sgd_ph::probe_kind(probe()).may_join, where,
       ": refresh Joint needs probe Rademacher, got ", probe(), "; with other probes the blocks would add up");
+  TORCH_CHECK(
+      effective_refresh() != Refresh::Spread || sgd_ph::probe_kind(probe()).averages_signed, where,
+      ": refresh Spread needs probe Rademacher or Hadamard, got ", probe(),
+      "; it averages absolute values, and those of single ranks' batches are too large");
 }
 
 }  // namespace sgdph

@@ -17,8 +17,8 @@ struct ProbeKind {
   bool guarded;          ///< the estimate of a shift-invariant block is rounding noise, so that the guard has to look
   /// The vector z of a block's product.
   at::Tensor (*draw)(const at::Tensor& parameter, const ProbePlace& place, const SGDPHOptions& options);
-  /// Takes a new estimate into the state, whose `refreshes` counts it already.
-  void (*absorb)(SGDPHParamState& state, const at::Tensor& estimate, const SGDPHOptions& options);
+  /// Takes a new estimate into the state, whose `refreshes` counts it already; see `absorb_estimate`.
+  void (*absorb)(SGDPHParamState& state, const at::Tensor& estimate, const SGDPHOptions& options, double pace);
 };
 
 const ProbeKind& probe_kind(Probe probe);

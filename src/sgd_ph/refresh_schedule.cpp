@@ -9,6 +9,22 @@ bool is_cyclic(const SGDPHOptions& options) {
   return options.effective_refresh() == Refresh::Cyclic;
 }
 
+bool is_spread(const SGDPHOptions& options) {
+  return options.effective_refresh() == Refresh::Spread;
+}
+
+std::vector<size_t> measured_slots(const std::vector<Standing>& standings) {
+  std::vector<size_t> slots;
+  for (size_t i = 0; i < standings.size(); ++i) {
+    if (standings[i].look || (standings[i].block && standings[i].has_turn)) slots.push_back(i);
+  }
+  return slots;
+}
+
+int64_t rounded_up(int64_t total, int64_t part) {
+  return (total + part - 1) / part;
+}
+
 int64_t members(const std::vector<Standing>& standings) {
   return std::count_if(standings.begin(), standings.end(), [](const Standing& standing) { return standing.has_turn; });
 }
@@ -40,25 +56,46 @@ std::optional<size_t> RefreshSchedule::next(const std::vector<Standing>& standin
   return first ? first : waiting ? waiting : first_waiting;
 }
 
-std::vector<size_t> RefreshSchedule::due(const SGDPHOptions& options, const std::vector<Standing>& standings) const {
-  std::vector<size_t> slots;
-  if (!is_refresh_step(options)) return slots;
-  const auto is_measured = [&](size_t i) { return standings[i].look || (standings[i].block && standings[i].has_turn); };
+/// From the cursor to the end of the round at most: neighbours in the network, so that no rank waits long for the
+/// dearest product. What is left of the round is divided evenly over the steps it takes.
+std::vector<size_t> RefreshSchedule::next_neighbours(const std::vector<Standing>& standings, int64_t ranks) const {
+  const auto slots = measured_slots(standings);
+  auto first = std::lower_bound(slots.begin(), slots.end(), counts_.cursor);
+  if (first == slots.end()) first = slots.begin();
+  const auto left = static_cast<int64_t>(slots.end() - first);
+  if (left == 0) return {};
+  return {first, first + rounded_up(left, rounded_up(left, ranks))};
+}
+
+double RefreshSchedule::pace(const SGDPHOptions& options, const std::vector<Standing>& standings, int64_t ranks) {
+  const auto count = static_cast<int64_t>(measured_slots(standings).size());
+  if (!is_spread(options) || count == 0) return 1;
+  return static_cast<double>(count) / static_cast<double>(rounded_up(count, ranks));
+}
+
+std::vector<size_t> RefreshSchedule::due(
+    const SGDPHOptions& options, const std::vector<Standing>& standings, int64_t ranks) const {
+  if (!is_refresh_step(options)) return {};
+  if (is_spread(options)) return next_neighbours(standings, ranks);
+  auto slots = measured_slots(standings);
   if (is_cyclic(options)) {
     const auto turn = next(standings);
-    if (turn && is_measured(*turn)) slots.push_back(*turn);
-    return slots;
-  }
-  for (size_t i = 0; i < standings.size(); ++i) {
-    if (is_measured(i)) slots.push_back(i);
+    const bool is_measured = turn && std::binary_search(slots.begin(), slots.end(), *turn);
+    slots.clear();
+    if (is_measured) slots.push_back(*turn);
   }
   return slots;
 }
 
 std::vector<size_t> RefreshSchedule::pass_turn(
-    const SGDPHOptions& options, const std::vector<Standing>& standings, bool measured) {
+    const SGDPHOptions& options, const std::vector<Standing>& standings, bool measured, int64_t ranks) {
   std::vector<size_t> passed;
-  if (!is_refresh_step(options) || (!measured && !due(options, standings).empty())) return passed;
+  const auto now = due(options, standings, ranks);
+  if (!is_refresh_step(options) || (!measured && !now.empty())) return passed;
+  if (is_spread(options)) {
+    if (!now.empty()) counts_.cursor = now.back() + 1;
+    counts_.turns += static_cast<int64_t>(now.size());
+  }
   const auto pass = [&](size_t begin, size_t end) {
     for (auto i = begin; i < end; ++i) {
       if (standings[i].waits) passed.push_back(i);

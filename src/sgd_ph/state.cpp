@@ -9,6 +9,11 @@ void SGDPHParamState::visit(detail::FieldVisitor& visitor) {
   visitor("curvature", curvature_);
   visitor("cycle_sum", cycle_sum_);
   visitor("refreshes", refreshes_);
+  if (visitor.format() >= 3) {
+    visitor("age", age_);
+  } else {
+    age_ = static_cast<double>(refreshes_);
+  }
   if (visitor.format() < 2) {
     // One look at the first refresh, and its outcome for ever.
     bool marked = false;

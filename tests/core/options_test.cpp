@@ -49,6 +49,14 @@ void expect_refused(const Options& bad, const std::string& option, const std::st
   }
 }
 
+TEST(InvalidOptions, OfAGroupAddedThroughTheBaseClassAreSeen) {
+  if (!kBaseClassKeepsOptions) {
+    GTEST_SKIP() << "LibTorch " << TORCH_VERSION
+                 << " gives a group added through torch::optim::Optimizer& the defaults";
+  }
+  expect_refused<SGDPH>(SGDPHOptions().eps(-1), "eps", "-1");
+}
+
 TEST(InvalidOptions, OfSgdPhAreRefused) {
   const auto refused = [](const SGDPHOptions& bad, const std::string& option, const std::string& value) {
     expect_refused<SGDPH>(bad, option, value);
@@ -69,6 +77,7 @@ TEST(InvalidOptions, OfSgdPhAreRefused) {
   refused(SGDPHOptions().refresh_every(0), "refresh_every", "0");
   refused(SGDPHOptions().refresh(Refresh::Joint), "Joint", "Ones");
   refused(SGDPHOptions().refresh(Refresh::Joint).probe(Probe::Hadamard), "Joint", "Hadamard");
+  refused(SGDPHOptions().refresh(Refresh::Spread), "Spread", "Ones");
   refused(SGDPHOptions().rule(static_cast<Rule>(7)), "rule", "7");
   refused(SGDPHOptions().probe(static_cast<Probe>(7)), "probe", "7");
   refused(SGDPHOptions().refresh(static_cast<Refresh>(7)), "refresh", "7");

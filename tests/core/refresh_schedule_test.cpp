@@ -102,6 +102,44 @@ TEST(RefreshSchedule, WithoutRotationEveryBlockIsDueAndTurnsStandStill) {
   }
 }
 
+TEST(RefreshSchedule, SpreadGivesEachRankOneOfNeighboursAndDividesARoundEvenly) {
+  const auto options = SGDPHOptions().probe(Probe::Rademacher).refresh(Refresh::Spread);
+  const auto standings = members({0, 1, 2, 4, 5, 6, 7}, {3});
+  const std::vector<std::pair<int64_t, std::vector<Slots>>> rounds{
+      {1, {{0}, {1}, {2}, {4}, {5}, {6}, {7}, {0}}},
+      {2, {{0, 1}, {2, 4}, {5, 6}, {7}, {0, 1}}},
+      {3, {{0, 1, 2}, {4, 5}, {6, 7}, {0, 1, 2}}},
+      {5, {{0, 1, 2, 4}, {5, 6, 7}, {0, 1, 2, 4}}},
+      {9, {{0, 1, 2, 4, 5, 6, 7}, {0, 1, 2, 4, 5, 6, 7}}}};
+  for (const auto& [ranks, expected] : rounds) {
+    RefreshSchedule schedule;
+    size_t turns = 0;
+    for (const auto& slots : expected) {
+      EXPECT_EQ(schedule.due(options, standings, ranks), slots) << ranks << " ranks";
+      schedule.pass_turn(options, standings, /*measured=*/false, ranks);
+      EXPECT_EQ(schedule.due(options, standings, ranks), slots) << "a turn is not lost when nothing is measured";
+      schedule.pass_turn(options, standings, /*measured=*/true, ranks);
+      turns += slots.size();
+    }
+    EXPECT_EQ(schedule.counts().turns, turns);
+    const auto steps = static_cast<double>(expected.size() - 1);
+    EXPECT_DOUBLE_EQ(RefreshSchedule::pace(options, standings, ranks), 7 / steps) << ranks << " ranks";
+  }
+  EXPECT_EQ(RefreshSchedule::pace(kCyclic, standings, 3), 1);
+  EXPECT_EQ(RefreshSchedule::pace(options, members({}), 3), 1);
+  EXPECT_EQ(RefreshSchedule().due(options, members({}), 3), Slots{});
+}
+
+TEST(RefreshSchedule, SpreadGoesOnWithOtherMembersAndRanks) {
+  const auto options = SGDPHOptions().probe(Probe::Rademacher).refresh(Refresh::Spread);
+  RefreshSchedule schedule;
+  schedule.pass_turn(options, members({1, 4, 6}), true, 2);
+  EXPECT_EQ(schedule.due(options, members({1, 4, 6}), 2), Slots{6});
+  EXPECT_EQ(schedule.due(options, members({1, 4}), 2), (Slots{1, 4})) << "6 has left";
+  EXPECT_EQ(schedule.due(options, members({1, 5, 6, 7}), 2), (Slots{5, 6}));
+  EXPECT_EQ(schedule.due(options, members({1, 5, 6, 7}), 8), (Slots{5, 6, 7})) << "the rest of the round";
+}
+
 TEST(RefreshSchedule, GoesOnFromItsCounts) {
   RefreshSchedule schedule;
   const auto standings = members({1, 4, 6});

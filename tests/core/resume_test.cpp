@@ -81,6 +81,7 @@ std::vector<Case> cases() {
   const auto rademacher = with([](auto& o) { o.probe(Probe::Rademacher); });
   const auto joint = with([](auto& o) { o.probe(Probe::Rademacher).refresh(Refresh::Joint).refresh_every(2); });
   const auto hadamard = with([](auto& o) { o.probe(Probe::Hadamard).probe_cycle(4).refresh(Refresh::All); });
+  const auto spread = with([](auto& o) { o.probe(Probe::Rademacher).refresh(Refresh::Spread); });
   const auto paper = with([](auto& o) { o.rule(Rule::Paper); });
   return {
       {"SgdPhTwoGroups", two_groups<SGDPH>(base, kOther)},
@@ -88,6 +89,7 @@ std::vector<Case> cases() {
       {"SgdPhPaperGuardMarks", one_group<SGDPH>(paper, kOther)},
       {"SgdPhRademacherCyclic", two_groups<SGDPH>(rademacher, kOther)},
       {"SgdPhRademacherJoint", from_module(joint, kOther)},
+      {"SgdPhRademacherSpread", from_module(spread, kOther)},
       {"SgdPhHadamardMidCycle", two_groups<SGDPH>(hadamard, kOther)},
       {"AdaBelief",
        two_groups<AdaBelief>(
@@ -255,9 +257,9 @@ TEST(Archive, OfANewerVersionIsRefused) {
   auto model = make_model(1);
   SGDPH optimizer(model->parameters());
   train_step(optimizer, [&] { return batch_loss(model, 0); });
-  auto newer = with_changed(optimizer, "sgdph_format", int64_t{3});
-  expect_refused(optimizer, newer, {"SGDPH", "format 3", "up to 2", "newer"});
-  auto same = with_changed(optimizer, "sgdph_format", int64_t{2});
+  auto newer = with_changed(optimizer, "sgdph_format", int64_t{4});
+  expect_refused(optimizer, newer, {"SGDPH", "format 4", "up to 3", "newer"});
+  auto same = with_changed(optimizer, "sgdph_format", int64_t{3});
   EXPECT_NO_THROW(torch::load(optimizer, same)) << "the change of number alone was refused";
   auto negative = with_changed(optimizer, "sgdph_format", int64_t{0});
   expect_refused(optimizer, negative, {"SGDPH", "format 0"});

@@ -1,4 +1,5 @@
-// Archives that earlier versions wrote are read, and training goes on as it would have.
+// Archives that earlier versions and other LibTorches wrote are read, and training goes on as it would have. With
+// SGDPH_WRITE_ARCHIVES=FOLDER set, those of today are kept there (tests/samples/write.py).
 
 #include "support/archive_samples.h"
 #include "support/paths.h"
@@ -8,6 +9,7 @@
 #include <torch/version.h>
 
 #include <cctype>
+#include <cstdlib>
 #include <tuple>
 
 namespace sgdph::test::samples_test {
@@ -37,15 +39,19 @@ std::string name_of(const testing::TestParamInfo<Case>& info) {
   return name;
 }
 
-// Of 0.1, written with LibTorch 1.13.
+// Those of 0.1 were written with LibTorch 1.13.
 INSTANTIATE_TEST_SUITE_P(
-    Samples, Archive, testing::Combine(testing::Values("0.1"), testing::ValuesIn(archive_samples())), name_of);
+    Samples, Archive,
+    testing::Combine(testing::Values("0.1", "libtorch/1.13", "libtorch/2.13"), testing::ValuesIn(archive_samples())),
+    name_of);
 
 TEST(ArchiveSamples, OfTodayAreWrittenAndRead) {
-  const TempFolder folder;
-  write_archive_samples(folder.path());
+  const TempFolder temporary;
+  const auto* kept = std::getenv("SGDPH_WRITE_ARCHIVES");
+  const fs::path folder = kept != nullptr ? fs::path(kept) : temporary.path();
+  write_archive_samples(folder);
   for (const auto& sample : archive_samples())
-    EXPECT_EQ(continue_archive_sample(sample, folder.path()).largest(), 0) << sample.name;
+    EXPECT_EQ(continue_archive_sample(sample, folder).largest(), 0) << sample.name;
 }
 
 TEST(ArchiveSamples, AnArchiveThatIsReadAsAnotherShows) {

@@ -98,6 +98,24 @@ TEST(Window, MicroBatchesAreTheBatch) {
       whole);
 }
 
+TEST(Window, GradientsThatCarryTheirGraphAreMeasuredAtTheStepAndLoseIt) {
+  expect_equal_steps(
+      [](CurvatureOptimizer& optimizer, Problem& problem, int) {
+        // By two calls, as other losses too.
+        loss_of(problem, 0, 4).div(2).backward({}, /*retain_graph=*/true, /*create_graph=*/true);
+        loss_of(problem, 4, 4).div(2).backward({}, /*retain_graph=*/true, /*create_graph=*/true);
+      },
+      whole);
+  auto problem = make_problem("GroupNorm");
+  SGDPH optimizer(*problem.model, SGDPHOptions(0.05));
+  next_batch(problem, 0);
+  problem.loss().backward({}, true, true);
+  ASSERT_TRUE(problem.model->parameters()[0].grad().requires_grad());
+  optimizer.step();
+  EXPECT_GT(optimizer.last_step().products, 0);
+  for (const auto& parameter : problem.model->parameters()) EXPECT_FALSE(parameter.grad().requires_grad());
+}
+
 TEST(Window, TwoLossesAreTheirSum) {
   const auto sum = [](CurvatureOptimizer& optimizer, Problem& problem, int) {
     optimizer.backward(problem.loss() + other_loss(problem));

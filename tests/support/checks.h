@@ -25,7 +25,8 @@ std::string error_of(Action action) {
 
 /// A name as GoogleTest takes it for a case: "sgd-ph" is sgd_ph.
 inline std::string test_name(std::string name) {
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '-' || c == '.' || c == '/'; }, '_');
   return name;
 }
 

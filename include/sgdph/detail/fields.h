@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sgdph/api.h>
 #include <sgdph/schema.h>
 #include <torch/optim/optimizer.h>
 
@@ -13,7 +14,7 @@
 namespace sgdph::detail {
 
 /// Of the archives written now; earlier ones are read. Version 0.1 wrote 1.
-constexpr int64_t kArchiveFormat = 2;
+constexpr int64_t kArchiveFormat = 3;
 
 /// Names of a fixed number.
 struct Names {
@@ -54,7 +55,7 @@ constexpr FieldNote one_of(const char* help, const char* const (&choices)[n]) {
 
 /// Visits the named fields of an object. Options and states list their fields once, in `visit`, with all there is to
 /// say of an option; archives, checks, documents and the catalogue are visitors.
-class FieldVisitor {
+class SGDPH_API FieldVisitor {
  public:
   virtual ~FieldVisitor() = default;
 
@@ -112,7 +113,7 @@ class FieldVisitor {
 };
 
 /// An object made of named fields.
-class Fields {
+class SGDPH_API Fields {
  public:
   virtual ~Fields() = default;
   virtual void visit(FieldVisitor& visitor) = 0;
@@ -121,7 +122,7 @@ class Fields {
 };
 
 /// What all our option classes have beyond LibTorch's: a field list and, from it, a check of every value.
-class CheckedOptions : public Fields {
+class SGDPH_API CheckedOptions : public Fields {
  public:
   /// Throws with option, value and bound if one is out of range; `where` says whose options these are.
   void check(const std::string& where) const;
@@ -135,7 +136,7 @@ class CheckedOptions : public Fields {
 
 /// Base of an option class: archive and learning rate access follow from the field list.
 template <class Derived>
-class OptionsBase : public torch::optim::OptimizerCloneableOptions<Derived>, public CheckedOptions {
+class SGDPH_API OptionsBase : public torch::optim::OptimizerCloneableOptions<Derived>, public CheckedOptions {
  public:
   void serialize(torch::serialize::InputArchive& archive) override { load(archive); }
   void serialize(torch::serialize::OutputArchive& archive) const override { save(archive); }
@@ -145,10 +146,20 @@ class OptionsBase : public torch::optim::OptimizerCloneableOptions<Derived>, pub
 
 /// Base of a parameter's state. Every tensor in it has the shape of the parameter.
 template <class Derived>
-class StateBase : public torch::optim::OptimizerCloneableParamState<Derived>, public Fields {
+class SGDPH_API StateBase : public torch::optim::OptimizerCloneableParamState<Derived>, public Fields {
  public:
   void serialize(torch::serialize::InputArchive& archive) override { load(archive); }
   void serialize(torch::serialize::OutputArchive& archive) const override { save(archive); }
 };
 
 }  // namespace sgdph::detail
+
+namespace sgdph {
+
+// For optimizers of one's own, which keep options and states as ours do.
+using detail::Fields;
+using detail::FieldVisitor;
+using detail::OptionsBase;
+using detail::StateBase;
+
+}  // namespace sgdph

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sgdph/api.h>
+
 #include <ATen/core/Tensor.h>
 
 #include <array>
@@ -13,14 +15,14 @@ struct Conv2dOptions {
 
 /// A convolution by LibTorch's primitives whose double backward computes what is asked for and no more. `bias` may be
 /// undefined. What it does not take (other devices, types and layouts) goes to `at::conv2d`.
-at::Tensor conv2d(
+SGDPH_API at::Tensor conv2d(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, const Conv2dOptions& options = {});
 
 /// Whether a convolution with this weight may have its channels last. oneDNN 2.6, which LibTorch 1.13 uses, was seen to
 /// write past the end of such tensors (a heap overrun in ResNet18 with 3 to 26 channels) when channels do not fill its
 /// vectors of 16; few input channels, as of images, are a case of their own there. With groups, which were not tried,
 /// it is taken to be unsafe. `conv2d` and its derivatives put other tensors in order first.
-bool safe_with_channels_last(const at::Tensor& weight, int64_t groups = 1);
+SGDPH_API bool safe_with_channels_last(const at::Tensor& weight, int64_t groups = 1);
 
 struct BatchNormOptions {
   bool training = false;
@@ -32,7 +34,7 @@ struct BatchNormOptions {
 /// Batch norm over all dimensions but the second, then plus `residual` if it is defined, then rectified if asked for,
 /// with first and second derivatives in fused kernels. Gain, shift, residual and, in training, running statistics may
 /// be undefined. What the kernels do not take goes to LibTorch's operators.
-at::Tensor batch_norm(
+SGDPH_API at::Tensor batch_norm(
     const at::Tensor& input, const at::Tensor& residual, const at::Tensor& gain, const at::Tensor& shift,
     const at::Tensor& running_mean, const at::Tensor& running_var, const BatchNormOptions& options = {});
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sgdph/api.h>
+
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 
@@ -8,7 +10,7 @@ namespace sgdph::nn {
 /// `torch::nn::Conv2d` whose double backward computes what is asked for and no more. Options, parameter names and
 /// state are the same; what its operator does not take (padding modes other than zeros, inputs without a batch, other
 /// devices and types) it does as LibTorch does.
-class Conv2dImpl : public torch::nn::Conv2dImpl {
+class SGDPH_API Conv2dImpl : public torch::nn::Conv2dImpl {
  public:
   using torch::nn::Conv2dImpl::Conv2dImpl;
   /// Takes over the parameters of a stock layer; both then share them.
@@ -26,7 +28,7 @@ namespace detail {
 
 /// State, names and checks of `torch::nn::BatchNorm2d`, from which LibTorch 1.13 does not let others derive.
 template <class Derived>
-class BatchNorm2dBase : public torch::nn::NormImplBase<2, Derived, torch::nn::BatchNormOptions> {
+class SGDPH_API BatchNorm2dBase : public torch::nn::NormImplBase<2, Derived, torch::nn::BatchNormOptions> {
  public:
   using torch::nn::NormImplBase<2, Derived, torch::nn::BatchNormOptions>::NormImplBase;
   void pretty_print(std::ostream& stream) const override;
@@ -39,7 +41,7 @@ class BatchNorm2dBase : public torch::nn::NormImplBase<2, Derived, torch::nn::Ba
 }  // namespace detail
 
 /// `torch::nn::BatchNorm2d` with first and second derivatives in fused kernels; same options, names and state.
-class BatchNorm2dImpl : public detail::BatchNorm2dBase<BatchNorm2dImpl> {
+class SGDPH_API BatchNorm2dImpl : public detail::BatchNorm2dBase<BatchNorm2dImpl> {
  public:
   using BatchNorm2dBase::BatchNorm2dBase;
   at::Tensor forward(const at::Tensor& input);
@@ -48,7 +50,7 @@ TORCH_MODULE(BatchNorm2d);
 
 /// Batch norm and the rectifier behind it in one: relu(batch_norm(input)), or relu(batch_norm(input) + residual), the
 /// end of a residual block. Names and state are those of batch norm.
-class BatchNormReLU2dImpl : public detail::BatchNorm2dBase<BatchNormReLU2dImpl> {
+class SGDPH_API BatchNormReLU2dImpl : public detail::BatchNorm2dBase<BatchNormReLU2dImpl> {
  public:
   using BatchNorm2dBase::BatchNorm2dBase;
   at::Tensor forward(const at::Tensor& input, const at::Tensor& residual = {});
@@ -62,6 +64,6 @@ TORCH_MODULE(BatchNormReLU2d);
 /// weight gives its result in that layout, layers after it keep it, and on CPUs that saves reordering at every
 /// convolution. Values, shapes and names stay as they are. Does nothing and returns false if the network has a
 /// convolution for which this layout is not safe. `torch::load` restores the layout that was saved: call it afterwards.
-bool to_channels_last(torch::nn::Module& module);
+SGDPH_API bool to_channels_last(torch::nn::Module& module);
 
 }  // namespace sgdph::nn

@@ -1,0 +1,414 @@
+// Habits of those who write training loops: each ends as it would with LibTorch's SGD, or in a sentence, never silently
+// wrong.
+
+#include "support/networks.h"
+#include "support/training.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+
+namespace sgdph::test::habits_test {
+namespace {
+
+constexpr double kTolerance = 1e-14;
+
+using Loop = std::function<void(SGDPH& optimizer, Problem& problem)>;
+
+SGDPHOptions all_blocks() {
+  return SGDPHOptions(0.05).refresh(Refresh::All);
+}
+
+Parameters trained(const Loop& step, const SGDPHOptions& options = all_blocks(), int steps = 8) {
+  auto problem = make_problem("GroupNorm");
+  SGDPH optimizer(*problem.model, options);
+  for (int t = 0; t < steps; ++t) {
+    step(optimizer, problem);
+    EXPECT_TRUE(optimizer.last_step().applied);
+  }
+  return problem.model->parameters();
+}
+
+void expect_same(const Parameters& found, const Parameters& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_LE((found[i] - expected[i]).abs().max().item<double>(), kTolerance) << "parameter " << i;
+  }
+}
+
+void plain(SGDPH& optimizer, Problem& problem) {
+  optimizer.zero_grad();
+  optimizer.backward(problem.loss());
+  optimizer.step();
+}
+
+TEST(Habit, AClosureThatIsAskedSeveralTimesCountsOnce) {
+  const auto found = trained([](SGDPH& optimizer, Problem& problem) {
+    // As a line search does it, by itself.
+    const auto closure = [&] {
+      optimizer.zero_grad();
+      auto loss = problem.loss();
+      optimizer.backward(loss);
+      return loss;
+    };
+    closure();
+    closure();
+    optimizer.step(closure);
+  });
+  expect_same(found, trained(plain));
+}
+
+TEST(Habit, ALossTakenTwiceIsTwiceTheLoss) {
+  const auto found = trained([](SGDPH& optimizer, Problem& problem) {
+    optimizer.zero_grad();
+    const auto loss = problem.loss();
+    optimizer.backward(loss, /*retain_graph=*/true);
+    optimizer.backward(loss);
+    optimizer.step();
+  });
+  expect_same(found, trained([](SGDPH& optimizer, Problem& problem) {
+                optimizer.zero_grad();
+                optimizer.backward(2 * problem.loss());
+                optimizer.step();
+              }));
+}
+
+TEST(Habit, EvaluationBetweenBackwardAndStepChangesNothing) {
+  const auto found = trained([](SGDPH& optimizer, Problem& problem) {
+    optimizer.zero_grad();
+    optimizer.backward(problem.loss());
+    {
+      torch::NoGradGuard no_grad;
+      problem.model->eval();
+      problem.loss();
+      problem.model->train();
+    }
+    EXPECT_GT(problem.loss().item<double>(), 0);
+    optimizer.step();
+  });
+  expect_same(found, trained(plain));
+}
+
+TEST(Habit, BackwardUnderNoGradIsBackward) {
+  const auto found = trained([](SGDPH& optimizer, Problem& problem) {
+    optimizer.zero_grad();
+    const auto loss = problem.loss();
+    torch::NoGradGuard no_grad;
+    optimizer.backward(loss);
+    optimizer.step();
+  });
+  expect_same(found, trained(plain));
+}
+
+TEST(Habit, APlainPassForTheInputAndThenZeroGradLeavesNoTrace) {
+  // Adversarial training: the gradient of the input first, by loss.backward().
+  const auto attack = [](Problem& problem) {
+    auto inputs = problem.inputs.clone().requires_grad_(true);
+    torch::nn::functional::cross_entropy(problem.model->forward(inputs), problem.labels).backward();
+    return problem.inputs + 0.01 * inputs.grad().sign();
+  };
+  const auto loss_at = [](Problem& problem, const at::Tensor& inputs) {
+    return torch::nn::functional::cross_entropy(problem.model->forward(inputs), problem.labels);
+  };
+  const auto expected = trained([&](SGDPH& optimizer, Problem& problem) {
+    auto inputs = problem.inputs.clone().requires_grad_(true);
+    const auto gradient = torch::autograd::grad({loss_at(problem, inputs)}, {inputs})[0];
+    optimizer.zero_grad();
+    optimizer.backward(loss_at(problem, problem.inputs + 0.01 * gradient.sign()));
+    optimizer.step();
+  });
+  for (const bool to_none : {false, true}) {
+    expect_same(
+        trained([&](SGDPH& optimizer, Problem& problem) {
+          const auto inputs = attack(problem);
+          problem.model->zero_grad(to_none);
+          optimizer.backward(loss_at(problem, inputs));
+          optimizer.step();
+          problem.model->zero_grad(to_none);
+        }),
+        expected);
+  }
+}
+
+TEST(Habit, WeightsThatAreShiftedAndPutBackAreThoseOfTheStep) {
+  // Sharpness-aware: gradients at a place beside the weights, the step from the weights.
+  const auto shift = [](Problem& problem, double sign) {
+    torch::NoGradGuard no_grad;
+    for (auto& parameter : problem.model->parameters()) parameter.add_(sign * 0.01);
+  };
+  const auto once = [&](bool extra) {
+    return trained([&, extra](SGDPH& optimizer, Problem& problem) {
+      optimizer.zero_grad();
+      if (extra) {
+        optimizer.backward(problem.loss());
+        optimizer.zero_grad();
+      }
+      shift(problem, 1);
+      optimizer.backward(problem.loss());
+      shift(problem, -1);
+      optimizer.step();
+    });
+  };
+  expect_same(once(true), once(false));
+}
+
+TEST(Habit, OptimizersInAVectorThatGrowsTrainOn) {
+  const auto expected = trained(plain);
+  std::vector<Problem> problems;
+  std::vector<SGDPH> optimizers;
+  for (int i = 0; i < 5; ++i) {
+    problems.push_back(make_problem("GroupNorm"));
+    optimizers.emplace_back(*problems.back().model, all_blocks());
+    // In the middle of a window.
+    for (size_t k = 0; k < optimizers.size(); ++k) {
+      optimizers[k].zero_grad();
+      optimizers[k].backward(problems[k].loss());
+    }
+    auto moved = std::move(optimizers);
+    optimizers = std::vector<SGDPH>();
+    for (auto& optimizer : moved) optimizers.push_back(std::move(optimizer));
+    for (auto& optimizer : optimizers) optimizer.step();
+  }
+  for (int i = 0; i < 3; ++i) plain(optimizers[0], problems[0]);
+  expect_same(problems[0].model->parameters(), expected);
+}
+
+TEST(Habit, AHookThatThrowsLeavesAnOptimizerThatGoesOn) {
+  auto problem = make_problem("GroupNorm");
+  SGDPH optimizer(*problem.model, all_blocks());
+  bool fails = false;
+  problem.model->parameters()[0].register_hook([&fails](const at::Tensor& gradient) {
+    if (fails) throw std::runtime_error("the hook fails");
+    return gradient;
+  });
+  for (int t = 0; t < 8; ++t) {
+    fails = true;
+    EXPECT_THROW(optimizer.backward(problem.loss()), std::exception);
+    fails = false;
+    plain(optimizer, problem);
+  }
+  expect_same(problem.model->parameters(), trained(plain));
+}
+
+TEST(Habit, ABatchWithoutImagesHasNoEffect) {
+  auto problem = make_problem("GroupNorm");
+  SGDPH optimizer(*problem.model, all_blocks().momentum(0));
+  plain(optimizer, problem);
+  const auto inputs = problem.inputs, labels = problem.labels;
+  problem.inputs = inputs.narrow(0, 0, 0);
+  problem.labels = labels.narrow(0, 0, 0);
+  Parameters before;
+  for (const auto& parameter : problem.model->parameters()) before.push_back(parameter.detach().clone());
+  // The mean over nothing is not a number, but its gradient is zero.
+  optimizer.zero_grad();
+  optimizer.backward(problem.loss());
+  optimizer.step();
+  // The sum over nothing is zero, and so is its gradient.
+  optimizer.zero_grad();
+  optimizer.backward(problem.model->forward(problem.inputs).sum());
+  optimizer.step();
+  EXPECT_TRUE(optimizer.last_step().applied);
+  expect_same(problem.model->parameters(), before);
+  problem.inputs = inputs;
+  problem.labels = labels;
+  plain(optimizer, problem);
+  EXPECT_TRUE(optimizer.last_step().applied);
+}
+
+TEST(Habit, BlocksOfOneChannelAndOfNoneTrain) {
+  for (const auto probe : {Probe::Ones, Probe::Rademacher, Probe::Hadamard}) {
+    auto one = leaf({2}), none = leaf({}), last = leaf({1, 1});
+    SGDPH optimizer(Parameters{none, one, last}, all_blocks().lr(1).lr_so(0.5).momentum(0).probe(probe));
+    for (int t = 0; t < 30; ++t) {
+      train_step(
+          optimizer, [&] { return one.square().sum() + one.pow(4).sum() + none.sum() + 0.1 * last.square().sum(); });
+      EXPECT_TRUE(optimizer.last_step().applied);
+    }
+    EXPECT_LT(std::abs(one.item<double>()), 1e-2) << probe;
+    EXPECT_GT(optimizer.param_state(one)->refreshes(), 5) << probe;
+  }
+}
+
+TEST(Habit, ATiedParameterHasTheCurvatureOfBothItsUses) {
+  auto gain = leaf({0.5, -1.0}), last = leaf({1});
+  SGDPH optimizer(Parameters{gain, last}, SGDPHOptions(0.01).shift_guard(false));
+  const auto loss = [&] { return gain.pow(4).sum() + (gain * gain).sum().square() + last.square().sum(); };
+  const auto hessian = brute_force_hessian(loss(), {gain});
+  train_step(optimizer, loss);
+  EXPECT_TRUE(torch::allclose(optimizer.last_step().blocks_refreshed.at(0).estimate, hessian.sum(1)));
+}
+
+TEST(Habit, ALayerUsedTwiceIsOneBlockWithTheCurvatureOfBothUses) {
+  torch::manual_seed(3);
+  torch::nn::GroupNorm norm(1, 6);
+  torch::nn::Conv2d conv(6, 6, 3);
+  torch::nn::Sequential model(conv, norm, torch::nn::SiLU(), norm, torch::nn::SiLU());
+  model->to(torch::kFloat64);
+  SGDPH optimizer(model, all_blocks().shift_guard(false));
+  ASSERT_EQ(optimizer.partition().blocks(), 3) << optimizer.partition();
+  const auto inputs = torch::randn({3, 6, 5, 5}, torch::kFloat64);
+  const auto loss = [&] { return model->forward(inputs).pow(2).mean(); };
+  const auto hessian = brute_force_hessian(loss(), {norm->weight});
+  train_step(optimizer, loss);
+  for (const auto& block : optimizer.last_step().blocks_refreshed) {
+    if (!block.parameter.is_same(norm->weight)) continue;
+    EXPECT_TRUE(torch::allclose(block.estimate, hessian.sum(1)));
+  }
+}
+
+/// The forward pass without a graph, done again for the backward pass, as checkpoints do to save memory.
+struct Checkpoint : torch::autograd::Function<Checkpoint> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input, int64_t layer) {
+    context->save_for_backward({input});
+    context->saved_data["layer"] = layer;
+    torch::NoGradGuard no_grad;
+    return reinterpret_cast<torch::nn::GroupNormImpl*>(layer)->forward(input);
+  }
+  static torch::autograd::variable_list backward(
+      torch::autograd::AutogradContext* context, torch::autograd::variable_list gradients) {
+    auto* layer = reinterpret_cast<torch::nn::GroupNormImpl*>(context->saved_data["layer"].toInt());
+    torch::AutoGradMode enable(true);
+    auto input = context->get_saved_variables()[0].detach().requires_grad_(true);
+    const auto output = layer->forward(input);
+    torch::autograd::backward({output}, {gradients[0].detach()});
+    return {input.grad(), at::Tensor()};
+  }
+};
+
+TEST(Habit, ACheckpointedLayerTrainsWithoutCurvatureAndWithoutAMark) {
+  torch::manual_seed(3);
+  torch::nn::Conv2d conv(2, 6, 3);
+  torch::nn::GroupNorm hidden(2, 6), open(3, 6);
+  torch::nn::Sequential model(conv, hidden, open);
+  model->to(torch::kFloat64);
+  SGDPH optimizer(model, SGDPHOptions(0.01));
+  const auto inputs = torch::randn({4, 2, 5, 5}, torch::kFloat64);
+  const auto loss = [&] {
+    const auto seen = Checkpoint::apply(conv->forward(inputs), reinterpret_cast<int64_t>(hidden.get()));
+    return (open->forward(seen.sigmoid()) - 1).pow(4).mean();
+  };
+  const auto before = hidden->weight.detach().clone();
+  const double first = train_step(optimizer, loss);
+  double last = first;
+  for (int t = 0; t < 30; ++t) last = train_step(optimizer, loss);
+  EXPECT_LT(last, first);
+  EXPECT_FALSE(torch::equal(hidden->weight, before));
+  EXPECT_EQ(optimizer.param_state(hidden->weight)->refreshes(), 0);
+  EXPECT_FALSE(optimizer.param_state(hidden->weight)->shift_invariant());
+  EXPECT_GT(optimizer.param_state(open->weight)->refreshes(), 0);
+}
+
+TEST(Habit, AverageWeightsThatAreSwappedInForATestChangeNothing) {
+  const auto found = trained([](SGDPH& optimizer, Problem& problem) {
+    plain(optimizer, problem);
+    torch::NoGradGuard no_grad;
+    auto parameters = problem.model->parameters();
+    std::vector<at::Tensor> kept;
+    for (auto& parameter : parameters) {
+      kept.push_back(parameter.data());
+      parameter.set_data(torch::zeros_like(parameter));
+    }
+    problem.loss();
+    for (size_t i = 0; i < parameters.size(); ++i) parameters[i].set_data(kept[i]);
+  });
+  expect_same(found, trained(plain));
+}
+
+TEST(Habit, AModelThatChangesItsTypeBetweenBackwardAndStepTrainsOn) {
+  auto problem = make_problem("GroupNorm", torch::kFloat32);
+  SGDPH optimizer(*problem.model, all_blocks());
+  plain(optimizer, problem);
+  optimizer.zero_grad();
+  optimizer.backward(problem.loss());
+  problem.model->to(torch::kFloat64);
+  problem.inputs = problem.inputs.to(torch::kFloat64);
+  optimizer.step();
+  EXPECT_TRUE(optimizer.last_step().applied);
+  for (int t = 0; t < 4; ++t) plain(optimizer, problem);
+  for (const auto& entry : optimizer.partition().entries) {
+    const auto* state = optimizer.param_state(entry.parameter);
+    EXPECT_EQ(state->momentum_buffer().scalar_type(), torch::kFloat64) << entry.name;
+    if (!entry.second_order) continue;
+    EXPECT_EQ(state->curvature().scalar_type(), torch::kFloat64) << entry.name;
+  }
+}
+
+TEST(Habit, AStepWithoutABackwardMovesNothingNew) {
+  auto problem = make_problem("GroupNorm");
+  SGDPH optimizer(*problem.model, all_blocks());
+  optimizer.step();
+  EXPECT_TRUE(optimizer.last_step().applied);
+  EXPECT_EQ(optimizer.last_step().products, 0);
+  plain(optimizer, problem);
+  EXPECT_GT(optimizer.last_step().blocks_refreshed.size(), 0);
+}
+
+TEST(Habit, SparseEmbeddingsAreRefusedInASentence) {
+  torch::nn::Embedding embedding(torch::nn::EmbeddingOptions(5, 3).sparse(true));
+  torch::nn::LayerNorm norm(torch::nn::LayerNormOptions({3}));
+  torch::nn::Sequential model(embedding, norm);
+  SGDPH optimizer(model, all_blocks());
+  const auto loss = [&] { return model->forward(torch::tensor({0, 3})).pow(4).mean(); };
+  EXPECT_ERROR((optimizer.backward(loss()), optimizer.step()), "sparse");
+}
+
+TEST(Habit, TwoOptimizersThatBothMeasureShareALoss) {
+  auto problem = make_problem("GroupNorm");
+  Parameters blocks, rest;
+  for (const auto& parameter : problem.model->parameters()) (parameter.dim() == 1 ? blocks : rest).push_back(parameter);
+  SGDPH second(blocks, all_blocks());
+  AdaHessian first(rest, AdaHessianOptions(0.01));
+  const double start = problem.loss().item<double>();
+  for (int t = 0; t < 10; ++t) {
+    second.zero_grad();
+    first.zero_grad();
+    const auto loss = problem.loss();
+    second.backward(loss, BackwardOptions().inputs(blocks).retain_graph(true));
+    first.backward(loss, BackwardOptions().inputs(rest));
+    second.step();
+    first.step();
+    EXPECT_GT(second.last_step().blocks_refreshed.size(), 0);
+  }
+  EXPECT_LT(problem.loss().item<double>(), start);
+}
+
+TEST(Habit, AGradientPenaltyIsALossLikeAnyOther) {
+  auto problem = make_problem("GroupNorm");
+  SGDPH optimizer(*problem.model, all_blocks());
+  const auto loss = [&] {
+    auto inputs = problem.inputs.clone().requires_grad_(true);
+    const auto scores = problem.model->forward(inputs);
+    const auto slope =
+        torch::autograd::grad({scores.sum()}, {inputs}, {}, /*retain_graph=*/true, /*create_graph=*/true)[0];
+    return torch::nn::functional::cross_entropy(scores, problem.labels) +
+           0.1 * (slope.square().sum({1, 2, 3}) - 1).square().mean();
+  };
+  const auto& block = optimizer.partition().entries;
+  const auto found = std::find_if(block.begin(), block.end(), [](const auto& entry) { return entry.second_order; });
+  ASSERT_NE(found, block.end());
+  const auto hessian = brute_force_hessian(loss(), {found->parameter});
+  train_step(optimizer, loss);
+  EXPECT_TRUE(torch::allclose(optimizer.last_step().blocks_refreshed.at(0).estimate, hessian.sum(1), 1e-9, 1e-12));
+}
+
+TEST(Habit, APendingWindowIsForgottenWhenStatesAreLoadedOrGroupsAdded) {
+  auto problem = make_problem("GroupNorm");
+  SGDPH optimizer(*problem.model, all_blocks());
+  std::stringstream archive;
+  torch::save(optimizer, archive);
+  optimizer.backward(problem.loss());
+  torch::load(optimizer, archive);
+  optimizer.step();
+  EXPECT_EQ(optimizer.last_step().blocks_refreshed.size(), 0);
+  optimizer.zero_grad();
+  optimizer.backward(problem.loss());
+  optimizer.add_param_group(group({leaf({1, 2})}, all_blocks()));
+  optimizer.step();
+  EXPECT_EQ(optimizer.last_step().blocks_refreshed.size(), 0);
+  plain(optimizer, problem);
+  EXPECT_GT(optimizer.last_step().blocks_refreshed.size(), 0);
+}
+
+}  // namespace
+}  // namespace sgdph::test::habits_test
