@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -7,6 +8,15 @@ namespace sgdph::lab {
 
 /// Seconds on a clock that never jumps, for durations.
 double seconds_now();
+/// Puts another clock in the place of seconds_now() while it lives: for tests.
+class ClockGuard {
+ public:
+  explicit ClockGuard(std::function<double()> clock);
+  ~ClockGuard();
+  ClockGuard(const ClockGuard&) = delete;
+  ClockGuard& operator=(const ClockGuard&) = delete;
+};
+
 /// Seconds since 1970, by the machine's clock.
 double seconds_since_1970();
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -24,6 +25,15 @@ class WriteError : public UserError {
 template <class... Args>
 [[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
   throw UserError(fmt::format(text, std::forward<Args>(args)...));
+}
+
+/// By the errno of what failed: the disk's fault is a WriteError, such as a folder of somebody else the user's.
+template <class... Args>
+[[noreturn]] void fail_by(int error, fmt::format_string<Args...> text, Args&&... args) {
+  if (error == ENOSPC || error == EDQUOT || error == EIO) {
+    throw WriteError(fmt::format(text, std::forward<Args>(args)...));
+  }
+  fail(text, std::forward<Args>(args)...);
 }
 
 }  // namespace sgdph::lab

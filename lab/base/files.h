@@ -26,6 +26,8 @@ class OutputFile {
   ~OutputFile();
 
   const std::filesystem::path& path() const { return path_; }
+  /// So many bytes will come: told when the disk is full.
+  void expect(size_t bytes) { expected_ = bytes; }
   void write(std::string_view bytes);
   /// All is on the disk when it returns, and the file closed.
   void finish();
@@ -36,6 +38,8 @@ class OutputFile {
   std::filesystem::path path_;
   std::string remark_;
   std::string name_;
+  size_t expected_ = 0;
+  size_t written_ = 0;
   int file_ = -1;
 };
 
@@ -52,6 +56,7 @@ class NewFile {
   NewFile& operator=(const NewFile&) = delete;
   ~NewFile();
 
+  void expect(size_t bytes) { file_.expect(bytes); }
   void write(std::string_view bytes) { file_.write(bytes); }
   void put_in_place();
 
@@ -61,15 +66,19 @@ class NewFile {
   bool placed_ = false;
 };
 
-/// Writes the pieces one after another to a NewFile. A symbolic link stays one. What is no file (a pipe, /dev/stdout)
-/// is written to as it is.
+/// Writes the pieces one after another to a NewFile, for a path that the user named: a symbolic link stays one, and
+/// what is no file (a pipe, /dev/stdout) is written to as it is.
 void write_file_atomically(const std::filesystem::path& path, const std::vector<std::string_view>& pieces);
+
+/// The same for a file of our own in a folder that may be anybody's: a link or pipe of that name is replaced, so that
+/// nothing outside the folder changes.
+void write_own_file(const std::filesystem::path& path, const std::vector<std::string_view>& pieces);
 
 /// Whether it is there and neither a file nor a folder: a pipe, a terminal, a device.
 bool is_stream(const std::filesystem::path& path);
 
-/// Adds the bytes to the end of a file that exists; on the disk when it returns. What cannot be written whole is taken
-/// back.
+/// Adds the bytes to the end of a file that exists and is no link; on the disk when it returns. What cannot be written
+/// whole is taken back.
 void append_to_file(const std::filesystem::path& path, std::string_view bytes);
 
 /// Makes the folder and those above it, and refuses one that cannot be written to.

@@ -32,11 +32,13 @@ FileLock::FileLock(std::filesystem::path path, const std::string& activity, Afte
 std::optional<FileLock> FileLock::take(const std::filesystem::path& path, After after) {
   for (;;) {
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (file < 0) fail("cannot write {}: {}", path.string(), std::strerror(errno));
+    if (file < 0 && errno == EINTR) continue;
+    if (file < 0) fail_by(errno, "cannot write {}: {}", path.string(), std::strerror(errno));
     FileLock lock(path, After::Keep, file);
     if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
       if (errno == EWOULDBLOCK) return std::nullopt;
-      fail("cannot lock {}: {}", path.string(), std::strerror(errno));
+      if (errno == EINTR) continue;
+      fail_by(errno, "cannot lock {}: {}", path.string(), std::strerror(errno));
     }
     // Its holder may remove the file when done: what was locked here may no longer be the one others see.
     struct stat held {};

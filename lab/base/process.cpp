@@ -62,12 +62,14 @@ ProcessEnd run_process(const std::vector<std::string>& words, const TakeRecord& 
   std::vector<char*> arguments;
   for (const auto& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
+  const auto parent = ::getpid();
   const auto child = ::fork();
   if (child < 0) fail("cannot start {}: {}", words.front(), std::strerror(errno));
   if (child == 0) {
     // A group of its own: Ctrl-C reaches the parent alone, which hands it on once. The child does not outlive it.
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (::getppid() != parent) ::_exit(127);  // it ended before it was asked to tell
     ::dup2(out.ends[1], STDOUT_FILENO);
     ::dup2(err.ends[1], STDERR_FILENO);
     ::execv(arguments.front(), arguments.data());

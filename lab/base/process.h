@@ -22,6 +22,9 @@ using TakeRecord = std::function<void(const nlohmann::json& record)>;
 /// are passed over. Ctrl-C reaches the child as well, which is waited for.
 ProcessEnd run_process(const std::vector<std::string>& words, const TakeRecord& take);
 
+/// What stands in its place where several processes start the same.
+using RunProcess = std::function<ProcessEnd(const std::vector<std::string>& words, const TakeRecord& take)>;
+
 /// In the child: a record for the parent, a line of JSON on standard output.
 void send_record(const nlohmann::json& record);
 

@@ -27,7 +27,8 @@ void print(fmt::format_string<Args...> text, Args&&... args) {
   say(stdout, fmt::format(text, std::forward<Args>(args)...));
 }
 
-/// To be called before anything is said: a closed pipe is then no signal.
+/// To be called before anything is said or opened: a closed pipe is then no signal, nor is a limit on files' sizes, and
+/// what is said to a closed file goes nowhere.
 void outlive_listeners();
 /// A WriteError if something said on standard output was lost for another reason than a listener that left: a full
 /// disk.

@@ -19,6 +19,7 @@ struct DownloadOptions {
   std::chrono::milliseconds connect_timeout{20000};
   std::chrono::seconds stall_timeout{30};  ///< without `stall_bytes` per second for so long, a connection is given up
   int64_t stall_bytes = 1000;
+  int64_t max_bytes = int64_t{1} << 40;  ///< a server that sends more, or says that it will, is refused
 
   std::function<void(int64_t bytes, int64_t total)> progress;  ///< total 0: the server does not say
   std::function<void(const std::string& line)> notice;         ///< retries, and why it starts anew

@@ -84,12 +84,11 @@ class Fetch {
     const bool downloaded = provide_archive();
     try {
       unpack_and_place();
-    } catch (const Interrupted&) {
-      throw;
-    } catch (const UserError&) {
-      // Left there, a bad archive would be taken again the next time.
+    } catch (const BadArchive&) {
+      // Left there, a bad archive would be taken again the next time. One with the checksum that was asked for would be
+      // the same again.
       std::error_code ignored;
-      if (downloaded) fs::remove(archive_, ignored);
+      if (downloaded && !expected_) fs::remove(archive_, ignored);
       throw;
     }
     std::error_code ignored;
@@ -128,6 +127,7 @@ class Fetch {
     }
     say("downloading {}", url_);
     auto download_options = options_.download;
+    download_options.max_bytes = source_.max_bytes;  // packed it is smaller
     if (options_.quiet) {
       download_options.progress = nullptr;
       download_options.notice = nullptr;
@@ -149,9 +149,9 @@ class Fetch {
     try {
       data::open_dataset(entry_.name, staging.path());
     } catch (const UserError& e) {
-      fail(
+      throw BadArchive(fmt::format(
           "{} does not hold a well-formed data set: {}", archive_.string(),
-          without_remedy(e.what(), entry_, staging.path()));
+          without_remedy(e.what(), entry_, staging.path())));
     }
 
     Manifest manifest;

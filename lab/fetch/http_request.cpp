@@ -129,15 +129,23 @@ class Request {
         fail("{} sends another part of the file than was asked for ({}); try again", url_, header("Content-Range"));
       }
       total_ = std::max(part_.origin().total, range.total);
+      refuse_if_large(total_);
       return;
     }
     if (offset_ > 0 && options_.notice) options_.notice("the file on the server changed or cannot be continued; anew");
     curl_off_t length = -1;
     curl_easy_getinfo(curl_.get(), CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
     total_ = std::max<int64_t>(length, 0);
+    refuse_if_large(total_);
     // A weak ETag does not promise the same bytes.
     const auto tag = header("ETag");
     part_.restart({url_, !tag.empty() && !begins_with(tag, "W/") ? tag : header("Last-Modified"), total_});
+  }
+
+  void refuse_if_large(int64_t bytes) {
+    if (bytes <= options_.max_bytes) return;
+    part_.remove();
+    fail("{} is larger than {} bytes, too large for what it should be; refused", url_, options_.max_bytes);
   }
 
   /// An exception must not pass through libcurl: it is kept, and the transfer ends.
@@ -156,7 +164,9 @@ class Request {
     auto& request = *static_cast<Request*>(self);
     const bool good = request.guarded([&] {
       if (!request.begun_) request.begin();
-      if (request.keep_) request.part_.append({bytes, count});
+      if (!request.keep_) return;
+      request.refuse_if_large(request.part_.size() + static_cast<int64_t>(count));
+      request.part_.append({bytes, count});
     });
     return good ? count : 0;
   }

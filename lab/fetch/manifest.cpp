@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "fetch/digest.h"
 
 namespace sgdph::lab::fetch {
@@ -46,7 +47,7 @@ void Manifest::write(const fs::path& folder) const {
       {"archive_is_official", official},
       {"files", list}};
   const auto text = json.dump(2) + "\n";
-  write_file_atomically(folder / kFile, {text});
+  write_own_file(folder / kFile, {text});
 }
 
 std::optional<Manifest> Manifest::read(const fs::path& folder) {
@@ -54,6 +55,7 @@ std::optional<Manifest> Manifest::read(const fs::path& folder) {
   std::error_code error;
   if (!fs::exists(path, error)) return {};
   const auto text = read_file(path);
+  check_json(text, path.string());
   try {
     const auto json = nlohmann::json::parse(text);
     if (json.at("format") != kFormat) {

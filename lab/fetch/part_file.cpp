@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace sgdph::lab::fetch {
@@ -34,12 +36,12 @@ void PartFile::keep_only(const std::string& url) {
 
 void PartFile::restart(const PartOrigin& origin) {
   // The bytes go first: a note beside the bytes of another file would join two files.
-  open(OutputFile::Mode::Replace);
+  size_ = 0;
   origin_ = origin;
+  open(OutputFile::Mode::Replace);
   const auto note =
       nlohmann::json{{"url", origin.url}, {"validator", origin.validator}, {"total", origin.total}}.dump() + "\n";
-  write_file_atomically(origin_path_, {note});
-  size_ = 0;
+  write_own_file(origin_path_, {note});
 }
 
 void PartFile::append(std::string_view bytes) {
@@ -69,6 +71,7 @@ void PartFile::remove() {
 
 void PartFile::open(OutputFile::Mode mode) {
   file_.emplace(path_, mode, "; what is there can be continued");
+  file_->expect(static_cast<size_t>(std::max<int64_t>(0, origin_.total - size_)));
 }
 
 }  // namespace sgdph::lab::fetch

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/files.h"
 
 namespace sgdph::lab::fetch {
@@ -19,6 +20,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kArchivePiece = size_t{1} << 18;
+
+template <class... Args>
+[[noreturn]] void refuse_archive(fmt::format_string<Args...> text, Args&&... args) {
+  throw BadArchive(fmt::format(text, std::forward<Args>(args)...));
+}
 
 struct ArchiveDeleter {
   void operator()(archive* reader) const { archive_read_free(reader); }
@@ -54,25 +60,28 @@ class Unpacker {
       const int code = archive_read_next_header(reader_.get(), &entry);
       if (code == ARCHIVE_EOF) break;
       if (code != ARCHIVE_OK && code != ARCHIVE_WARN) damaged();
-      if (++entries > options_.max_entries) fail("{} has more than {} entries; refused", name_, options_.max_entries);
+      if (++entries > options_.max_entries)
+        refuse_archive("{} has more than {} entries; refused", name_, options_.max_entries);
       unpack_entry(entry);
     }
     for (const auto& file : options_.required) {
-      if (done_.count(file) == 0) fail("{} does not hold {}/{}", name_, options_.folder, file);
+      if (done_.count(file) == 0) refuse_archive("{} does not hold {}/{}", name_, options_.folder, file);
     }
   }
 
  private:
   [[noreturn]] void damaged() const {
     const char* why = archive_error_string(reader_.get());
-    fail("{} is damaged or no archive (tar, zip): {}", name_, why != nullptr ? why : "unknown reason");
+    refuse_archive("{} is damaged or no archive (tar, zip): {}", name_, why != nullptr ? why : "unknown reason");
   }
 
   /// The entry's name as a path below the folder to unpack to.
   fs::path safe_path(archive_entry* entry) const {
     const char* text = archive_entry_pathname(entry);
-    if (text == nullptr || *text == '\0') fail("{} has an entry without a readable name; refused", name_);
-    const auto refuse = [&](const char* why) { fail("{} has the entry '{}', {}; refused", name_, text, why); };
+    if (text == nullptr || *text == '\0') refuse_archive("{} has an entry without a readable name; refused", name_);
+    const auto refuse = [&](const char* why) {
+      refuse_archive("{} has the entry '{}', {}; refused", name_, printable(text), why);
+    };
     const fs::path path(text);
     if (path.is_absolute()) refuse("an absolute path");
     if (std::find(path.begin(), path.end(), "..") != path.end()) refuse("which leaves the folder");
@@ -95,9 +104,11 @@ class Unpacker {
 
   void unpack_entry(archive_entry* entry) {
     const auto name = kept_name(entry);
-    if (name && !done_.insert(*name).second) fail("{} holds {}/{} twice; refused", name_, options_.folder, *name);
+    if (name && !done_.insert(*name).second)
+      refuse_archive("{} holds {}/{} twice; refused", name_, options_.folder, *name);
     std::optional<OutputFile> out;
-    if (name) out.emplace(target_ / *name, OutputFile::Mode::Create);
+    if (name) out.emplace(target_ / *name, OutputFile::Mode::Create, fmt::format("; {} is kept", name_));
+    if (name) out->expect(static_cast<size_t>(std::max<int64_t>(0, archive_entry_size(entry))));
     // What is not kept is read as well: it counts, and damage in it is damage.
     for (;;) {
       if (is_set(options_.cancel)) throw Interrupted(fmt::format("interrupted while unpacking {}", name_));
@@ -105,7 +116,8 @@ class Unpacker {
       if (count < 0) damaged();
       if (count == 0) break;
       bytes_ += count;
-      if (bytes_ > options_.max_bytes) fail("{} unpacks to more than {} bytes; refused", name_, options_.max_bytes);
+      if (bytes_ > options_.max_bytes)
+        refuse_archive("{} unpacks to more than {} bytes; refused", name_, options_.max_bytes);
       if (out) out->write({piece_.data(), static_cast<size_t>(count)});
     }
     if (out) out->finish();
@@ -130,7 +142,9 @@ StagingFolder::StagingFolder(const fs::path& target)
     : target_(target), path_(target.parent_path() / ("." + target.filename().string() + ".new")) {
   std::error_code error;
   fs::remove_all(path_, error);
-  if (!fs::create_directory(path_, error)) fail("cannot make the folder {}: {}", path_.string(), error.message());
+  if (!fs::create_directory(path_, error)) {
+    throw WriteError(fmt::format("cannot make the folder {}: {}", path_.string(), error.message()));
+  }
 }
 
 StagingFolder::~StagingFolder() {

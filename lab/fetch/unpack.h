@@ -19,11 +19,18 @@ struct UnpackOptions {
   const std::atomic<bool>* cancel = nullptr;
 };
 
+/// The archive's own fault, which no second attempt with the same bytes mends.
+class BadArchive : public UserError {
+ public:
+  using UserError::UserError;
+};
+
 /// Writes the required files and those of the optional ones that there are into `target`, an existing folder, and
 /// nothing else. tar (plain, gzip, xz, bzip2) and zip.
 ///
 /// An archive that holds links, devices, absolute names or '..', that is truncated, larger than the limits or lacks a
-/// required file is a UserError. Names of the archive are compared only and never become paths.
+/// required file is a BadArchive; what the disk does not take is a WriteError. Names of the archive are compared only
+/// and never become paths.
 void unpack(const std::filesystem::path& archive, const std::filesystem::path& target, const UnpackOptions& options);
 
 /// A fresh folder `.<name>.new` beside `target`, removed again unless it is put in place. What a killed process left

@@ -1,6 +1,7 @@
 #include "formats/checkpoint_file.h"
 
 #include "base/files.h"
+#include "base/json.h"
 #include "formats/bytes.h"
 
 namespace sgdph::lab::formats {
@@ -9,7 +10,6 @@ namespace {
 constexpr std::string_view kMagic = "SGDPHCKP";
 constexpr uint32_t kVersion = 1;
 constexpr size_t kPreamble = 24;
-constexpr int kMaxDepth = 64;
 
 uint64_t number_at(std::string_view bytes, size_t at) {
   return from_little_endian(bytes.substr(at, 4));
@@ -69,12 +69,12 @@ CheckpointHeader parse_checkpoint_header(std::string_view bytes, const std::stri
   const auto text = bytes.substr(kPreamble, length);
   if (crc32(text) != number_at(bytes, 16)) damaged(where, "wrong checksum of its header");
 
-  // JSON nested without end would exhaust the stack when it is copied.
-  const auto shallow = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
-    if (depth > kMaxDepth) damaged(where, "its header is nested too deeply");
-    return true;
-  };
-  const auto header = nlohmann::json::parse(text, shallow, false);
+  try {
+    check_json(text, where);
+  } catch (const UserError& error) {
+    throw DamagedCheckpoint(error.what());
+  }
+  const auto header = nlohmann::json::parse(text, nullptr, false);
   if (!header.is_object() || !header.contains("meta") || !header.contains("sections") || !header["meta"].is_object() ||
       !header["sections"].is_array()) {
     damaged(where, "its header is not what it should be");
@@ -118,7 +118,7 @@ void write_checkpoint(
   preamble += little_endian(crc32(preamble), 4);
   std::vector<std::string_view> pieces{preamble, text};
   for (const auto& section : sections) pieces.push_back(section.second);
-  write_file_atomically(path, pieces);
+  write_own_file(path, pieces);
 }
 
 }  // namespace sgdph::lab::formats

@@ -146,7 +146,7 @@ EventFile::EventFile(const std::filesystem::path& folder, double wall_time) {
   for (int number = 0; path_.empty() || std::filesystem::exists(path_); ++number) {
     path_ = folder / fmt::format("{}{:010}.{:04}.{}", kPrefix, static_cast<int64_t>(wall_time), number, host_name());
   }
-  write_file_atomically(path_, {framed_record(version_event(wall_time))});
+  write_own_file(path_, {framed_record(version_event(wall_time))});
 }
 
 void EventFile::append(double wall_time, int64_t step, const std::vector<Scalar>& scalars) {

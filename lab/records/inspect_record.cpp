@@ -1,6 +1,7 @@
 #include "records/inspect_record.h"
 
 #include "base/error.h"
+#include "base/json.h"
 
 namespace sgdph::lab::records {
 namespace {
@@ -17,6 +18,7 @@ void fill_unknown(nlohmann::json& json, int depth) {
 }  // namespace
 
 InspectReport read_inspect_report(const std::filesystem::path& file, const std::string& text) {
+  check_json(text, file.string());
   try {
     auto json = nlohmann::json::parse(text);
     fill_unknown(json.at("rows"), kDepth);

@@ -43,6 +43,7 @@ struct BlockRow {
   bool shift_invariant = false;
   std::string note;                ///< why there are no figures
   double off_diagonal = kUnknown;  ///< Frobenius norm relative to the diagonal's
+  double over_shards = kUnknown;   ///< standard deviation of an estimate over parts of the batch, likewise
   Agreement row_sum;               ///< the paper's estimate
   double smallest_eigenvalue = kUnknown;
   double largest_eigenvalue = kUnknown;
@@ -54,8 +55,8 @@ struct BlockRow {
   std::vector<ProbeRow> probes;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
-    BlockRow, block, kind, channels, measured, shift_invariant, note, off_diagonal, row_sum, smallest_eigenvalue,
-    largest_eigenvalue, asymmetry, product_error, rows, diagonal, row_sums, probes)
+    BlockRow, block, kind, channels, measured, shift_invariant, note, off_diagonal, over_shards, row_sum,
+    smallest_eigenvalue, largest_eigenvalue, asymmetry, product_error, rows, diagonal, row_sums, probes)
 
 /// Smallest, median and largest of a figure over blocks.
 struct Range {
@@ -87,6 +88,7 @@ struct InspectReport : MachineFacts {
   double width = 1;
   std::string source;  ///< of the weights
   int64_t batch_size = 0;
+  int64_t shards = 0;  ///< parts of the batch; 0: not asked
   double loss = 0;
   std::string precision;
   std::string rule;
@@ -101,8 +103,9 @@ struct InspectReport : MachineFacts {
   Verdict verdict;
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(
-    InspectReport, model, norm, dataset, width, source, batch_size, loss, precision, rule, refreshes, probe_cycle,
-    hessian_momentum, seed, products, seconds, planned, cpu, libtorch, version, started, threads, rows, verdict)
+    InspectReport, model, norm, dataset, width, source, batch_size, shards, loss, precision, rule, refreshes,
+    probe_cycle, hessian_momentum, seed, products, seconds, planned, cpu, libtorch, version, started, threads, rows,
+    verdict)
 
 /// From the text of a file of JSON: null is a figure that is not known, and what is missing is as in an empty report. A
 /// UserError if it is another kind of file.

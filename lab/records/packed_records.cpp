@@ -1,6 +1,7 @@
 #include "records/packed_records.h"
 
 #include "base/error.h"
+#include "base/json.h"
 
 #include <algorithm>
 #include <optional>
@@ -217,6 +218,7 @@ class LineReader {
     ++number_;
     const auto end = text_.find('\n', from_);
     if (end == std::string::npos) fail("{}: cut off in the middle of the line", where());
+    check_json(std::string_view(text_).substr(from_, end - from_), file_, number_);
     const auto first = text_.begin() + static_cast<std::ptrdiff_t>(from_);
     auto line = ordered_json::parse(first, text_.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
     if (!line.is_object()) fail("{}: damaged: not a line of packed records", where());

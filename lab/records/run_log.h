@@ -14,6 +14,7 @@ constexpr const char* kRunLog = "log.jsonl";
 /// next step; a line that cannot be written whole is taken back.
 class RunLog {
  public:
+  /// An empty path: the records are kept in memory only.
   explicit RunLog(std::filesystem::path path) : path_(std::move(path)) {}
 
   /// Puts the file in place anew with these records, all or nothing.
@@ -26,8 +27,9 @@ class RunLog {
   std::vector<nlohmann::json> records_;
 };
 
-/// The whole lines of a log; a last line without its end (the machine stopped while it was written) is left out. A line
-/// that is not JSON is a UserError that names it.
+/// The whole lines of a log's text; a last line without its end (the machine stopped while it was written) is left out.
+/// A line that is not JSON is a UserError that names it.
+std::vector<nlohmann::json> parse_log(const std::string& text, const std::string& where);
 std::vector<nlohmann::json> read_log(const std::filesystem::path& path);
 
 }  // namespace sgdph::lab::records

@@ -10,6 +10,39 @@
 
 namespace sgdph::lab::records {
 
+namespace {
+
+void take_epoch(RunRecord& run, const nlohmann::json& line) {
+  run.epochs.push_back(line);
+  run.validated = line.contains("val_top1");
+  if (line.contains("ema_test_top1")) run.ema_top1 = line.at("ema_test_top1").get<double>();
+  if (run.validated) {
+    run.val_top1 = line.at("val_top1").get<double>();
+    return;
+  }
+  run.tested = true;
+  run.top1 = line.at("test_top1").get<double>();
+  run.best_top1 = std::max(run.best_top1, run.top1);
+}
+
+void take_end(RunRecord& run, const nlohmann::json& line) {
+  run.status = line.at("status").get<std::string>();
+  run.train_seconds = line.at("cost").at("train_seconds").get<double>();
+  run.peak_memory = line.at("cost").at("peak_memory_bytes").get<int64_t>();
+  if (!run.validated || run.status != "finished") return;
+  run.tested = true;
+  run.top1 = line.at("test_top1").get<double>();
+  run.best_top1 = line.at("best_test_top1").get<double>();
+  if (line.contains("ema_test_top1")) run.ema_top1 = line.at("ema_test_top1").get<double>();
+}
+
+}  // namespace
+
+nlohmann::json measured(const nlohmann::json& record, const std::string& figure) {
+  const auto validated = record.find("val_" + figure);
+  return validated != record.end() ? *validated : record.value("test_" + figure, nlohmann::json());
+}
+
 MachineFacts machine_facts(const std::string& libtorch, int64_t threads) {
   return {cpu_name(), libtorch, sgdph_version(), time_stamp(), threads};
 }
@@ -23,25 +56,25 @@ RunRecord run_record(const std::vector<nlohmann::json>& lines, const std::filesy
   const auto path = folder / kRunLog;
   RunRecord run;
   run.folder = folder;
+  size_t number = 0;
   try {
     for (const auto& line : lines) {
+      ++number;
       const auto type = line.at("type").get<std::string>();
       if (type == "header") {
         run.header = line;
       } else if (type == "epoch") {
-        run.epochs.push_back(line);
-        run.top1 = line.at("test_top1").get<double>();
-        run.best_top1 = std::max(run.best_top1, run.top1);
+        take_epoch(run, line);
       } else if (type == "eval") {
         run.evals.push_back(line);
       } else if (type == "end") {
-        run.status = line.at("status").get<std::string>();
-        run.train_seconds = line.at("cost").at("train_seconds").get<double>();
-        run.peak_memory = line.at("cost").at("peak_memory_bytes").get<int64_t>();
+        const auto& peak = line.at("cost").at("peak_memory_bytes");
+        if (!peak.is_number_integer()) fail("{}:{}: peak_memory_bytes is no whole number", path.string(), number);
+        take_end(run, line);
       }
     }
   } catch (const nlohmann::json::exception& error) {
-    fail("{}: a record of another version or damaged: {}", path.string(), error.what());
+    fail("{}:{}: a record of another version or damaged: {}", path.string(), number, error.what());
   }
   if (run.header.is_null()) fail("{}: the log has no header", path.string());
   return run;

@@ -27,8 +27,12 @@ struct RunRecord {
   std::vector<nlohmann::json> epochs;
   std::vector<nlohmann::json> evals;  ///< tests within epochs
   std::string status = "unfinished";  ///< or finished, diverged
-  double top1 = 0;                    ///< of the last epoch
-  double best_top1 = 0;
+  bool validated = false;             ///< epochs were measured on validation images, and the test set at the end
+  bool tested = false;                ///< the figures of the test set are there
+  double top1 = 0;                    ///< on the test set, after the last epoch
+  double best_top1 = 0;               ///< ... of the best epoch: by validation, or without it by the test set itself
+  double val_top1 = 0;                ///< on the validation images, after the last epoch
+  std::optional<double> ema_top1;     ///< on the test set, of the moving average of the last weights
   double train_seconds = 0;
   int64_t peak_memory = 0;
 
@@ -36,6 +40,10 @@ struct RunRecord {
   /// An entry of the header, whatever another version may have put there; "-" if there is none.
   std::string header_text(const char* key) const;
 };
+
+/// A figure of a record's evaluation ("top1", "loss"): on validation images if the run has any, else on the test set;
+/// null if there is none.
+nlohmann::json measured(const nlohmann::json& record, const std::string& figure);
 
 /// From the lines of its log; `folder` is where it lies. A UserError for lines of another kind.
 RunRecord run_record(const std::vector<nlohmann::json>& lines, const std::filesystem::path& folder);

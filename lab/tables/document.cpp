@@ -173,7 +173,7 @@ std::string Presentation::as(TableFormat format) const {
 }
 
 void Presentation::write(const std::filesystem::path& stem, const std::vector<TableFormat>& formats) const {
-  for (const auto format : formats) write_file_atomically(stem.string() + ending_of(format), {as(format)});
+  for (const auto format : formats) write_own_file(stem.string() + ending_of(format), {as(format)});
 }
 
 }  // namespace sgdph::lab::tables

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import termios
@@ -80,6 +81,25 @@ class TwoOnOneFolder(support.CommandTest):
         self.refuse(*self.words("--jobs", "0"), says="--jobs")
 
 
+class Waiting(support.CommandTest):
+    def waits(self, *words, **variables):
+        """What libgomp says it goes by."""
+        env = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+        done = self.run_sgdph(*words, env={**env, "OMP_DISPLAY_ENV": "verbose", **variables})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [line for line in done.stderr.splitlines() if "GOMP_SPINCOUNT" in line]
+        if not lines:
+            self.skipTest("this LibTorch's OpenMP is not libgomp")
+        return re.search("'(.*)'", lines[0]).group(1)
+
+    def test_threads_that_have_nothing_to_do_soon_leave_the_core_to_others(self):
+        words = self.small("sgdm", 1, None, "--dry-run")
+        self.assertEqual(self.waits(*words), "1000")
+        self.assertEqual(self.waits(*words, GOMP_SPINCOUNT="77"), "77", "what the user chose stays")
+        self.assertNotEqual(self.waits(*words, OMP_WAIT_POLICY="active"), "1000")
+        self.assertNotEqual(self.waits("list", "models"), "1000", "what computes nothing is started once")
+
+
 class Listeners(support.CommandTest):
     def train(self, *extra, **options):
         self.output = self.folder / "run"
@@ -96,6 +116,24 @@ class Listeners(support.CommandTest):
         child.stdout.close()
         self.assertEqual(child.wait(timeout=120), 0)
         self.assertTrue((self.output / "model.pt").exists())
+
+    def test_what_is_said_to_closed_files_goes_into_no_file_of_the_run(self):
+        for closed in (">&-", ">&- 2>&-", "<&- >&- 2>&-"):
+            with self.subTest(closed=closed):
+                run = self.folder / f"run {len(closed)}"
+                words = self.command(*self.small("sgdm", 2, run, "--progress", "lines", "--checkpoint-every", "1"))
+                done = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *words])
+                self.assertEqual(done.returncode, 0)
+                self.assertEqual((run / ".lock").read_bytes(), b"")
+                self.assertEqual([r["type"] for r in support.records(run)], ["header", "epoch", "epoch", "end"])
+                self.succeed("train", "--resume", run, "--epochs", "3")
+
+    def test_a_limit_on_the_size_of_files_is_told_like_a_full_disk(self):
+        run = self.folder / "run"
+        words = self.command(*self.small("sgdm", 1, run))
+        done = subprocess.run(["bash", "-c", 'ulimit -f 40; "$@"', "sh", *words], stderr=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^sgdph: cannot write .*checkpoint-000000008.ckpt: File too large; what was there before is unchanged\n$")
 
     def test_under_nohup_the_terminals_end_is_nothing(self):
         child = self.train(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,

@@ -31,6 +31,16 @@ TEST_F(Download, BringsTheWholeFileAndLeavesNothingElse) {
   EXPECT_EQ(total, kSize);
 }
 
+TEST_F(Download, RefusesAFileThatIsTooLargeForWhatItShouldBe) {
+  options_.max_bytes = kSize - 1;
+  server_.serve("/file", resource());
+  EXPECT_TRUE(contains(error_of([this] { get(); }), "larger than 299999 bytes"));
+  EXPECT_EQ(scratch_.names(), Names{});
+  options_.max_bytes = kSize;
+  get();
+  EXPECT_EQ(read_file(target_), noise(kSize));
+}
+
 TEST_F(Download, SaysThatAFileIsNotThereAndDoesNotTryAgain) {
   options_.retries = 3;
   auto missing = resource();

@@ -98,6 +98,15 @@ TEST_F(FetchCifar100, LeavesNothingOfAnArchiveThatCannotBeUnpacked) {
   EXPECT_EQ(root_.names(), Names{});
 }
 
+TEST_F(FetchCifar100, KeepsAnArchiveThatHasTheChecksumAskedForWhateverIsWrongWithIt) {
+  resource_.body.resize(resource_.body.size() / 2);
+  server_.serve("/cifar-100-binary.tar.gz", resource_);
+  test::write_bytes(source_ / "half", resource_.body);
+  options_.checksum = file_checksum(source_ / "half", DigestKind::Sha256).text();
+  EXPECT_TRUE(contains(error_of([this] { get(); }), "damaged"));
+  EXPECT_EQ(root_.names(), Names{"cifar-100-binary.tar.gz"});
+}
+
 TEST_F(FetchCifar100, LeavesNothingOfASetThatIsNotWellFormed) {
   auto wrong_label = train_;
   wrong_label[3074 + 1] = 100;

@@ -1,0 +1,422 @@
+"""Calls that fail, disks that are full, folders that are somebody else's, links, odd names, clocks that jump: the old state
+is there, the message names the file, and a second start goes on."""
+
+import errno
+import json
+import os
+import random
+import shutil
+import subprocess
+import time
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import support
+from kills_test import Compare, Fetch, Subject, Train
+
+ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EINTR": errno.EINTR, "short": "short"}
+
+
+class Continue(Train):
+    """A run that has an epoch behind it."""
+
+    def words(self, folder):
+        return ["train", "--resume", folder / "run", "--epochs", "2"]
+
+    def prepare(self, folder):
+        self.test.succeed(*self.test.small("sgdm", 1, folder / "run", "--tensorboard"))
+
+    def kept(self, folder):
+        return [folder / "run" / "checkpoint-000000008.ckpt"]
+
+
+class Report(Subject):
+    def words(self, folder):
+        return ["report", folder / "run", "--output", folder / "page" / "report.md", "--figures", folder / "page" / "figures"]
+
+    def prepare(self, folder):
+        self.test.succeed(*self.test.small("sgdm", 2, folder / "run"))
+
+    def check(self, folder, tidy=True):
+        super().check(folder, tidy)
+        names = [sorted(p.name for p in (under / "page").rglob("*")) for under in (self.calm, folder)]
+        self.test.assertEqual(*names)
+
+
+class EveryCallThatWrites(support.CommandTest):
+    def strike(self, subject, call, at, error, place):
+        """One start with one call that fails, and one without."""
+        where = f"{subject.name}: {call} number {at} with {error}"
+        wild = subject.home / f"wild-{place}"
+        shutil.rmtree(wild, ignore_errors=True)
+        shutil.copytree(subject.before, wild)
+        kept = {p: p.read_bytes() for p in getattr(subject, "kept", lambda _: [])(wild)}
+        env = support.with_faults(wild, subject.home / f"count-{place}", call=call, at=at, error=ERRORS[error])
+        child = subject.start(wild, env=env)
+        _, errors = child.communicate(timeout=300)
+        self.assertIn(child.returncode, (0, 1), f"{where}: {errors}")
+        for file, content in kept.items():
+            self.assertEqual(file.read_bytes(), content, where)
+        if child.returncode != 0:
+            said = errors.splitlines()[-1]
+            self.assertTrue(said.startswith("sgdph: ") or "failed: " in errors, f"{where}: {errors}")
+            self.assertIn(str(wild), errors, where)
+            self.assertNotIn("internal error", errors, where)
+            subject.finish(wild)
+        subject.check(wild, tidy=False)
+        shutil.rmtree(wild)
+        return child.returncode
+
+    def strike_all(self, subject, share):
+        subject.before = subject.home / "before"
+        subject.before.mkdir()
+        if hasattr(subject, "prepare"):
+            subject.prepare(subject.before)
+        shutil.copytree(subject.before, subject.calm)
+        subject.finish(subject.calm, env=support.with_faults(subject.calm, subject.home / "count"))
+        calls = support.calls_in(subject.home / "count")
+        self.assertGreater(calls["any"], 3)
+        rng = random.Random(subject.name)
+        plan = []
+        for call in support.CALLS[:-1]:
+            for error in ERRORS:
+                if error == "short" and call != "write":
+                    continue
+                numbers = range(1, calls[call] + 1)
+                plan += [(call, at, error) for at in rng.sample(numbers, min(len(numbers), max(1, round(share * len(numbers)))))]
+        with ThreadPoolExecutor(2) as pool:
+            codes = list(pool.map(lambda one: self.strike(subject, *one[1], one[0]), enumerate(plan)))
+        print(f"{subject.name}: {len(plan)} calls of {calls['any']} x {len(ERRORS)} failed, {codes.count(1)} ended it, "
+              f"every second start went on", flush=True)
+
+    def test_a_run_that_is_continued(self):
+        self.strike_all(Continue(self, "continue"), 0)
+
+    def test_a_comparison(self):
+        self.strike_all(Compare(self, "compare"), 0)
+
+    def test_a_download(self):
+        self.strike_all(Fetch(self, "fetch"), 0)
+
+    def test_a_report(self):
+        self.strike_all(Report(self, "report"), 0)
+
+    @support.slow
+    def test_many_calls_of_a_run_that_is_new_and_one_that_is_continued(self):
+        self.strike_all(Train(self, "train"), 0.3)
+        self.strike_all(Continue(self, "continue"), 0.7)
+
+    @support.slow
+    def test_many_calls_of_a_comparison_a_download_and_a_report(self):
+        self.strike_all(Compare(self, "compare"), 0.15)
+        self.strike_all(Fetch(self, "fetch"), 0.5)
+        self.strike_all(Report(self, "report"), 0.5)
+
+    def test_a_disk_that_stays_full_is_said_with_the_room_that_is_needed(self):
+        run = self.folder / "run"
+        self.succeed(*self.small("sgdm", 1, run))
+        before = support.figures(run)
+        env = support.with_faults(run, self.folder / "count", call="write", at=3, error=errno.ENOSPC, lasting=1)
+        done = self.run_sgdph("train", "--resume", run, "--epochs", "2", env=env)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"cannot write .*: No space left on device; it needs [0-9.]+ .B, [0-9.]+ .B free; ")
+        self.assertEqual(support.figures(run)[1:2], before[1:2])
+        self.succeed("train", "--resume", run)
+
+
+class FullDisk(support.CommandTest):
+    def small_disk(self, size):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], capture_output=True).returncode != 0:
+            self.skipTest("NOT TESTED: mounting a small disk needs root")
+        self.addCleanup(subprocess.run, ["umount", disk])
+        return disk
+
+    def test_a_download_that_does_not_fit_unpacked_keeps_its_archive(self):
+        disk = self.small_disk("1500k")
+        archive = support.write_cifar100(self.folder / "c.tar.gz").read_bytes()
+        server = support.Server({"/cifar-100-binary.tar.gz": archive})
+        self.addCleanup(server.close)
+        words = ["data", "fetch", "cifar100", "--url", server.url("/cifar-100-binary.tar.gz"), "--checksum", "any", "--data-path", disk]
+        done = self.run_sgdph(*words)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"train.bin: No space left on device; it needs 0.6 MB, 0.\d MB free; .*tar.gz is kept\n")
+        self.assertEqual((disk / "cifar-100-binary.tar.gz").read_bytes(), archive)
+        self.assertEqual([p.name for p in disk.iterdir() if "new" in p.name], [])
+        subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
+        self.succeed(*words)
+        self.assertEqual(len(server.requests), 1, "it is not downloaded again")
+
+    def test_a_download_that_does_not_fit_goes_on_after_room_is_made(self):
+        disk = self.small_disk("512k")
+        archive = support.write_cifar100(self.folder / "c.tar.gz").read_bytes()
+        server = support.Server({"/cifar-100-binary.tar.gz": archive})
+        self.addCleanup(server.close)
+        words = ["data", "fetch", "cifar100", "--url", server.url("/cifar-100-binary.tar.gz"), "--checksum", "any", "--data-path", disk]
+        done = self.run_sgdph(*words)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"tar.gz.part: No space left on device; it needs 0.9 MB, 0.5 MB free; .*continued\n")
+        came = (disk / "cifar-100-binary.tar.gz.part").stat().st_size
+        self.assertGreater(came, 0)
+        subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
+        self.succeed(*words)
+
+    def test_a_comparison_on_a_full_disk_says_which_file_and_goes_on(self):
+        disk = self.small_disk("150k")
+        words = ["compare", "--data-path", self.data, "--width", "0.5", "-b", "64", "--epochs", "1", "--threads", "1",
+                 "--opts", "sgdm,adam", "--output-dir", disk / "cmp", "--format", "json"]
+        done = self.run_sgdph(*words)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, r"cannot write .*disk/cmp/.*: No space left on device; it needs ")
+        subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
+        self.assertEqual(len(json.loads(self.succeed(*words).stdout)), 2)
+
+
+class OtherPeoplesFolders(support.CommandTest):
+    """Root may write everywhere: these tests run the command as nobody where they can."""
+
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.root, 0o755)
+        os.chmod(self.folder, 0o755)
+
+    def command(self, *words):
+        words = super().command(*words)
+        return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *words] if os.geteuid() == 0 else words
+
+    def closed(self, folder):
+        folder.mkdir(exist_ok=True)
+        os.chmod(folder, 0o555)
+        self.addCleanup(os.chmod, folder, 0o755)
+        return folder
+
+    def as_owner(self, *words):
+        done = subprocess.run([support.SGDPH, *map(str, words)], capture_output=True, text=True, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_folder_that_is_not_ours_is_refused_before_anything_is_done(self):
+        closed = self.closed(self.folder / "closed")
+        self.refuse(*self.small("sgdm", 1, closed / "run"), says=[str(closed), "not a writable folder"])
+        self.refuse("compare", "--data-path", self.data, "--epochs", "1", "--opts", "sgdm", "--output-dir", closed / "cmp",
+                    says=str(closed))
+        self.refuse("data", "fetch", "cifar100", "--url", "http://127.0.0.1:9/c.tar.gz", "--data-path", closed, says=str(closed))
+
+    def test_a_run_that_is_not_ours_can_be_read_and_not_continued(self):
+        run = self.folder / "run"
+        self.as_owner(*self.small("sgdm", 1, run))
+        self.closed(run)
+        for file in run.iterdir():
+            os.chmod(file, 0o444)
+        before = {p: p.read_bytes() for p in run.iterdir()}
+        done = self.run_sgdph("train", "--resume", run, "--epochs", "2")
+        self.assertIn(done.returncode, (1, 2))
+        self.assertIn(str(run), done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.succeed("eval", run, "--data-path", self.data)
+        mine = self.folder / "mine"
+        mine.mkdir()
+        os.chmod(mine, 0o777)
+        self.succeed("report", run, "--output", mine / "report.md")
+        done = self.run_sgdph("report", run)
+        self.assertIn(done.returncode, (1, 2))
+        self.assertIn(str(run), done.stderr)
+        self.assertEqual(before, {p: p.read_bytes() for p in run.iterdir()})
+
+
+class NamesLinksAndClocks(support.CommandTest):
+    def test_names_with_spaces_letters_of_all_languages_and_bytes_that_are_none(self):
+        for name in ("ein Lauf mit Leerzeichen", "läufe/Привет, 世界 ☃", "-dash", "quo'te\"s $(x) `y`", b"no utf-8 \xff\xfe"):
+            with self.subTest(name=name):
+                under = self.folder / (os.fsdecode(name) if isinstance(name, bytes) else name)
+                calm = self.small("sgdm", 1, None, "--output-dir", under)
+                self.succeed(*[os.fsencode(str(word)) for word in calm])
+                self.succeed("train", "--resume", os.fsencode(under), "--epochs", "2")
+                self.succeed("report", os.fsencode(under), "--output", self.folder / "r.md")
+                self.succeed("compare", "--data-path", self.data, "--width", "0.5", "--epochs", "1", "-b", "64", "--threads",
+                             "1", "--opts", "sgdm", "--output-dir", os.fsencode(str(under) + " cmp"))
+
+    def test_a_folder_may_be_a_link(self):
+        (self.folder / "elsewhere").mkdir()
+        (self.folder / "link").symlink_to("elsewhere")
+        self.succeed(*self.small("sgdm", 1, self.folder / "link"))
+        self.succeed("train", "--resume", self.folder / "link", "--epochs", "2")
+        self.assertTrue((self.folder / "elsewhere" / "model.pt").exists())
+
+    def test_a_folder_from_somebody_else_changes_nothing_outside_itself(self):
+        run, calm, outside = self.folder / "run", self.folder / "calm", self.folder / "outside"
+        self.succeed(*self.small("sgdm", 2, calm))
+        self.succeed(*self.small("sgdm", 1, run))
+        outside.mkdir()
+        for name in ("log.jsonl", "settings.toml", "model.pt", "checkpoint-000000008.ckpt"):
+            shutil.move(run / name, outside / name)
+            (run / name).symlink_to(outside / name)
+        for name in ("checkpoint-000000016.ckpt", "log.jsonl.new", "model.pt.new", "checkpoint-000000016.ckpt.new", "report.html"):
+            (outside / f"victim-{name}").write_text("mine")
+            (run / name).symlink_to(outside / f"victim-{name}")
+        (run / "checkpoint-000000016.ckpt").unlink()
+        before = {p: p.read_bytes() for p in outside.iterdir()}
+        self.succeed("train", "--resume", run, "--epochs", "2")
+        self.succeed("report", run)
+        self.assertEqual(before, {p: p.read_bytes() for p in outside.iterdir()})
+        self.assert_same_run(calm, run)
+
+    def test_settings_from_somebody_else_run_and_write_nothing(self):
+        run = self.folder / "run"
+        self.succeed(*self.small("sgdm", 1, run))
+        text = (run / "settings.toml").read_text()
+        mark = self.folder / "mark"
+        for line in (f'output_dir = "{mark}"', f'resume = "{mark}"', f'export = "{mark}"', f'command = "touch {mark}"'):
+            (run / "settings.toml").write_text(text.replace("[run]", f"[run]\n{line}"))
+            done = self.refuse("train", "--resume", run, "--epochs", "2", says=["settings.toml:2", "unknown key"])
+        for key in ("data_path", "init", "device", "dataset", "model"):
+            wicked = f'{key} = "$(touch {mark}); `touch {mark}` | touch {mark}"'
+            lines = [wicked if line.startswith(key + " =") else line for line in text.splitlines()]
+            (run / "settings.toml").write_text("\n".join(lines) + "\n")
+            done = self.run_sgdph("train", "--resume", run, "--epochs", "2")
+            self.assertIn(done.returncode, (0, 2), done.stderr)
+        self.assertFalse(mark.exists())
+
+    def test_a_clock_that_jumps_changes_no_figure_and_no_time_is_negative(self):
+        calm, wild = self.folder / "calm", self.folder / "wild"
+        self.succeed(*self.small("sgdm", 2, calm, "--tensorboard"))
+        for seconds in (3600, 40 * 365 * 86400):
+            shutil.rmtree(wild, ignore_errors=True)
+            env = support.with_faults(wild, self.folder / "count", clock=seconds)
+            self.succeed(*self.small("sgdm", 1, wild, "--tensorboard"), env=env)
+            self.succeed("train", "--resume", wild, "--epochs", "2", env=env)
+            self.assertEqual((calm / "model.pt").read_bytes(), (wild / "model.pt").read_bytes())
+            for record in support.records(wild):
+                for name, value in record.get("cost", {}).items():
+                    self.assertGreaterEqual(value, 0, name)
+            self.succeed("report", wild, "--output", self.folder / "r.md", env=env)
+
+
+class Numbers(support.CommandTest):
+    """A number that no figure of ours can be is refused where it stands, and the folder is not lost."""
+
+    def test_in_a_recipe_and_in_stored_settings(self):
+        run, recipe = self.folder / "run", self.folder / "recipe.toml"
+        self.succeed(*self.small("sgdm", 1, run))
+        stored = (run / "settings.toml").read_text()
+        for value in ("18446744073709551616", "-9223372036854775809", "1e400", "nan", "inf"):
+            for key in ("seed", "lr"):
+                with self.subTest(key=key, value=value):
+                    recipe.write_text(f"[run]\n{key} = {value}\n")
+                    self.refuse(*self.small("sgdm", 1, self.folder / "new", "--config", recipe), says=f"{recipe}:2")
+            lines = [f"lr = {value}" if line.startswith("lr =") else line for line in stored.splitlines()]
+            (run / "settings.toml").write_text("\n".join(lines))
+            number = 1 + [line.startswith("lr =") for line in lines].index(True)
+            self.refuse("train", "--resume", run, "--epochs", "2", says=f"settings.toml:{number}")
+        for count in ("epochs", "accumulate", "eval_every"):
+            recipe.write_text(f"[run]\n{count} = 9223372036854775807\n")
+            self.refuse(*self.small("sgdm", 1, self.folder / "new", "--config", recipe), says=[f"{recipe}:2", count])
+        (run / "settings.toml").write_text(stored)
+        self.succeed("train", "--resume", run, "--epochs", "2")
+
+    def test_in_a_log(self):
+        words = ["compare", "--data-path", self.data, "--width", "0.5", "-b", "64", "--epochs", "1", "--threads", "1",
+                 "--opts", "sgdm", "--output-dir", self.folder / "cmp"]
+        self.succeed(*words)
+        log = self.folder / "cmp" / "sgdm-seed1" / "log.jsonl"
+        lines = log.read_text().splitlines()
+        for value in ("9223372036854775808", "1e400", "NaN", '"a"', "[" * 100 + "]" * 100):
+            with self.subTest(value=value):
+                record = json.loads(lines[1])
+                record["test_top1"] = "HERE"
+                log.write_text("\n".join([lines[0], json.dumps(record).replace('"HERE"', value), *lines[2:]]) + "\n")
+                for command in (words, ["report", self.folder / "cmp", "--output", self.folder / "r.md"]):
+                    done = self.run_sgdph(*command)
+                    self.assertEqual(done.returncode, 2, done.stderr)
+                    self.assertIn("log.jsonl:2", done.stderr)
+        head = json.loads(lines[0])
+        for key, value in (("seed", 2**63), ("epochs", 2**64 - 1)):
+            head["settings"][key] = value
+            log.write_text("\n".join([json.dumps(head), *lines[1:]]) + "\n")
+            self.assertIn("log.jsonl:1", self.run_sgdph("report", self.folder / "cmp", "--output", self.folder / "r.md").stderr)
+        log.write_text("\n".join(lines) + "\n")
+        self.succeed(*words)
+
+
+class SharedCores(support.CommandTest):
+    @support.slow
+    def test_a_run_that_others_take_the_core_from_says_so_once(self):
+        core = str(min(os.sched_getaffinity(0)))
+        spin = [subprocess.Popen(["taskset", "-c", core, "sh", "-c", "while :; do :; done"]) for _ in range(4)]
+        try:
+            run = self.folder / "run"
+            words = ["taskset", "-c", core, *self.command(*self.small("sgdm", 400, run, "--checkpoint-every", "100"))]
+            child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            time.sleep(75)
+            child.terminate()
+            _, errors = child.communicate(timeout=60)
+        finally:
+            for one in spin:
+                one.kill()
+                one.wait()
+        said = [record for record in support.records(run) if record["type"] == "slowed"]
+        self.assertEqual(len(said), 1, errors)
+        self.assertGreater(said[0]["waited"], 0.25)
+        self.assertIn("waits for a core", errors)
+
+
+class LyingServers(support.CommandTest):
+    def fetch(self, answer, checksum="any"):
+        archive = support.write_cifar100(self.folder / "c.tar.gz").read_bytes()
+        server = support.Server({"/cifar-100-binary.tar.gz": archive}, answer=answer)
+        self.addCleanup(server.close)
+        self.data_root = self.folder / "data"
+        began = time.monotonic()
+        done = self.run_sgdph("data", "fetch", "cifar100", "--url", server.url("/cifar-100-binary.tar.gz"), "--checksum", checksum,
+                              "--data-path", self.data_root)
+        self.assertLess(time.monotonic() - began, 200)
+        return done
+
+    def assert_nothing(self, done, says):
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(says, done.stderr)
+        self.assertFalse((self.data_root / "cifar-100-binary").exists())
+
+    def test_another_checksum(self):
+        done = self.fetch(None, "sha256:" + "0" * 64)
+        self.assert_nothing(done, "it was removed")
+        self.assertEqual([p.name for p in self.data_root.iterdir()], [])
+
+    def test_other_bytes_of_the_same_length(self):
+        self.assert_nothing(self.fetch(lambda s, h, b, at: (s, h, os.urandom(len(b)), at)), "damaged or no archive")
+
+    @support.slow
+    def test_a_length_that_is_more_than_comes(self):
+        def answer(status, headers, body, start):
+            return status, {**headers, "Content-Length": len(body) - start + 1000}, body, start
+
+        self.assert_nothing(self.fetch(answer), "cannot download")
+
+    def test_a_length_that_is_absurd(self):
+        def answer(status, headers, body, start):
+            return status, {**headers, "Content-Length": 2**62}, body, start
+
+        self.assert_nothing(self.fetch(answer), "refused")
+
+    @support.slow
+    def test_a_body_without_an_end(self):
+        class Endless(bytes):
+            def __len__(self):
+                return 1 << 40
+
+            def __getitem__(self, _):
+                return b"x" * 65536
+
+        def answer(status, headers, body, start):
+            return 200, {"ETag": '"one"'}, Endless(), 0
+
+        self.assert_nothing(self.fetch(answer), "refused")
+
+    def test_a_redirection_to_a_file(self):
+        self.assert_nothing(self.fetch(lambda s, h, b, at: (302, {"Location": "file:///etc/passwd", "Content-Length": 0}, b"", 0)),
+                            "cannot download")
+
+
+if __name__ == "__main__":
+    support.main()
