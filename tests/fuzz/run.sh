@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Fuzzes the readers of files under sanitizers: tests/fuzz/run.sh [inputs for each reader] [folder to work in]
-# Prints a line for each and fails on a finding, which stays in the folder. Needs clang, fmt, zlib and nlohmann-json.
+# Fuzzes the readers of files under sanitizers: tests/fuzz/run.sh [inputs for each reader] [folder to work in] [readers]
+# Prints a line for each and fails on a finding, which stays in the folder. Begins with a well-formed input of each and with
+# those of tests/fuzz/corpus.tar.xz; FUZZ_KEEP=1 puts there what was found, without what reaches nothing new. Needs clang,
+# fmt, zlib, nlohmann-json, libarchive, libturbojpeg and toml++.
 set -euo pipefail
-runs=${1:-20000}
+runs=${1:-100000}
 work=${2:-}
 if [ -z "$work" ]; then
   work=$(mktemp -d)
@@ -12,6 +14,7 @@ mkdir -p "$work"
 work=$(cd "$work" && pwd)
 cd "$(dirname "$0")/../.."
 compiler=${FUZZ_CXX:-clang++}
+readers=${3:-idx cifar csv event_file checkpoint zip pickle torch_file packed_records recipe run_log archive jpeg}
 command -v "$compiler" >/dev/null || { echo "tests/fuzz/run.sh: $compiler is missing; install clang" >&2; exit 2; }
 
 # A well-formed input to begin with; $1: reader, $2: file.
@@ -34,28 +37,46 @@ seed() {
     packed_records)
       printf '%s' '{"run":"a","header":{"seed":1},"settings":{"opt":"sgdm"},"epochs":2,' \
         '"columns":{"epoch":[1,2],"cost":{"peak":5}},"end":{"status":"finished"}}' >"$2" ;;
+    recipe)
+      printf '%s\n' 'title = "t"' '[run]' 'opt = "sgdm"' 'epochs = 3' 'lr = 0.5' 'lr_milestones = [1, 2]' 'data_path = "a b"' \
+        '[optimizer.sgd-ph]' 'lr = 0.1' 'betas = [0.9, 0.99]' 'rule = "last"' >"$2" ;;
+    run_log)
+      printf '%s\n' '{"type":"header","cpu":"c","seed":1,"settings":{"opt":"sgdm"}}' \
+        '{"type":"epoch","epoch":1,"test_top1":50.5,"cost":{"train_seconds":1.5}}' \
+        '{"type":"end","status":"finished","cost":{"train_seconds":1.5,"peak_memory_bytes":100}}' >"$2" ;;
+    archive)
+      ( cd "$(dirname "$2")"; mkdir set; echo 1 >set/a; echo 22 >set/b
+        tar -czf seed --mtime=@0 set; tar -cf seed.tar --mtime=@0 set; tar -cJf seed.xz --mtime=@0 set; rm -r set ) ;;
+    # A grey picture of 8 x 8 pixels, baseline.
+    jpeg)
+      { printf '\377\330\377\333\0\103\0'; head -c 64 /dev/zero | tr '\0' '\001'
+        printf '\377\300\0\013\010\0\010\0\010\001\001\021\0\377\304\0\024\0\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
+        printf '\377\304\0\024\020\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\377\332\0\010\001\001\0\0\077\0\077\377\331'; } >"$2" ;;
     checkpoint)
       local header='{"meta":{"step":3},"sections":[{"name":"a","bytes":2,"crc32":2659403885},{"name":"b","bytes":0,"crc32":0}]}'
       { printf '\001\0'; printf "\\$(printf %03o ${#header})\\0"; printf '%sab' "$header"; } >"$2" ;;
   esac
 }
 
-flags="-std=c++17 -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all"
+# Assertions of the libraries that we read by: they are built without, and refuse after them what they assert.
+flags="-std=c++17 -O1 -g -DNDEBUG -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all"
 flags="$flags -Iinclude -Ilab -Itests -Itests/fuzz"
 mkdir -p "$work/objects"
 rm -f "$work"/objects/* "$work/rooms.a"
-printf '%s\n' lab/base/*.cpp lab/formats/*.cpp lab/records/packed_records.cpp \
+printf '%s\n' lab/base/*.cpp lab/formats/*.cpp lab/records/{packed_records,run_log,run_record,inspect_record}.cpp \
+  lab/settings/*.cpp lab/optimizers/options.cpp src/schema.cpp lab/fetch/unpack.cpp lab/data/jpeg.cpp \
   | xargs -P "$(nproc)" -I {} sh -c "$compiler $flags -c {} -o $work/objects/\$(echo {} | tr / _).o"
 ar rcs "$work/rooms.a" "$work"/objects/*.o
 
 failed=0
-for reader in idx cifar csv event_file checkpoint zip pickle torch_file packed_records; do
+for reader in $readers; do
   corpus=$work/$reader
   rm -rf "$corpus"
   mkdir -p "$corpus"
   seed "$reader" "$corpus/seed"
+  if [ -f tests/fuzz/corpus.tar.xz ]; then tar -xJf tests/fuzz/corpus.tar.xz -C "$work" "./$reader" 2>/dev/null || true; fi
   # shellcheck disable=SC2086
-  "$compiler" $flags -fsanitize=fuzzer "tests/fuzz/${reader}_fuzz.cpp" "$work/rooms.a" -lfmt -lz -o "$work/${reader}_fuzz"
+  "$compiler" $flags -fsanitize=fuzzer "tests/fuzz/${reader}_fuzz.cpp" "$work/rooms.a" -lfmt -lz -larchive -lturbojpeg -o "$work/${reader}_fuzz"
   if "$work/${reader}_fuzz" -runs="$runs" -seed=1 -max_len=10000 -rss_limit_mb=1024 -malloc_limit_mb=64 -timeout=10 \
     -artifact_prefix="$work/$reader-" "$corpus" >"$work/$reader.log" 2>&1; then
     echo "$reader: $(sed -n 's/^Done \([0-9]*\) runs in \([0-9]*\) second.*/\1 inputs in \2 s, no finding/p' "$work/$reader.log")"
@@ -65,5 +86,15 @@ for reader in idx cifar csv event_file checkpoint zip pickle torch_file packed_r
     grep -m 3 -E 'ERROR|SUMMARY|not so|terminate' "$work/$reader.log" >&2 || true
   fi
 done
+if [ -n "${FUZZ_KEEP:-}" ]; then
+  kept=$work/kept
+  rm -rf "$kept"
+  for reader in $readers; do
+    mkdir -p "$kept/$reader"
+    "$work/${reader}_fuzz" -merge=1 -max_len=2000 -rss_limit_mb=1024 "$kept/$reader" "$work/$reader" >/dev/null 2>&1
+    ls -S "$kept/$reader" | head -n -250 | while read -r large; do rm "$kept/$reader/$large"; done  # the tree stays small
+  done
+  tar -cJf tests/fuzz/corpus.tar.xz --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$kept" .
+fi
 if [ "$failed" = 0 ] && [ -n "${scratch:-}" ]; then rm -rf "$scratch"; fi
 exit "$failed"
