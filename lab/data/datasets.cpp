@@ -97,7 +97,7 @@ fs::path data_folder(const DatasetEntry& entry, const fs::path& path) {
 
 DatasetPair open_dataset(const std::string& name, const fs::path& path, bool augment) {
   const auto& entry = dataset(name);
-  DatasetPair pair{open_part(entry, path, true), open_part(entry, path, false)};
+  DatasetPair pair{open_part(entry, path, true), open_part(entry, path, false), nullptr};
   if (!augment) pair.train = std::make_unique<Unaugmented>(std::move(pair.train));
   return pair;
 }

@@ -79,6 +79,7 @@ std::filesystem::path data_folder(const DatasetEntry& entry, const std::filesyst
 struct DatasetPair {
   std::unique_ptr<Dataset> train;  ///< augments when read with a Random
   std::unique_ptr<Dataset> test;
+  std::unique_ptr<Dataset> validation;  ///< held out of the training part; null without a split
 };
 
 /// Opens both parts; every mistake in the data is a UserError that names file, place, value and remedy. An empty `path`

@@ -97,6 +97,7 @@ void check(const LoaderOptions& options, int64_t images) {
   if (options.workers < 0) fail("the number of workers is {}; it must not be negative", options.workers);
   if (options.prefetch < 1) fail("workers are to prepare {} batches ahead; it must be at least 1", options.prefetch);
   if (options.limit < 0) fail("the limit of images is {}; it must not be negative (0: none)", options.limit);
+  if (options.rank < 0 || options.rank >= options.ranks) fail("there is no rank {} of {}", options.rank, options.ranks);
   if (options.batch_size > images) {
     fail("a batch of {} is larger than the data, {} images; choose a smaller one", options.batch_size, images);
   }
@@ -148,8 +149,8 @@ struct Loader::Impl {
     epoch = new_epoch;
     order = chosen;
     if (options.shuffle) shuffle(order, Random(options.seed, static_cast<uint64_t>(epoch)));
-    delivered = claimed = first;
-    const auto count = std::min(options.workers, batches() - first);
+    delivered = claimed = first + options.rank;
+    const auto count = std::min(options.workers, (batches() - first + options.ranks - 1) / options.ranks);
     for (int64_t i = 0; i < count; ++i) workers.emplace_back([this] { work(); });
   }
 
@@ -211,10 +212,10 @@ struct Loader::Impl {
   void work() {
     std::unique_lock lock(mutex);
     while (true) {
-      const auto ahead = options.prefetch * options.workers;
+      const auto ahead = options.prefetch * options.workers * options.ranks;
       changed.wait(lock, [&] { return stopping || claimed >= batches() || claimed < delivered + ahead; });
       if (stopping || claimed >= batches()) return;
-      const auto number = claimed++;
+      const auto number = std::exchange(claimed, claimed + options.ranks);
       lock.unlock();
       auto result = make(number);
       lock.lock();
@@ -225,11 +226,11 @@ struct Loader::Impl {
 
   /// The next batch in order, whoever made it.
   Made take() {
-    if (workers.empty()) return make(delivered++);
+    if (workers.empty()) return make(std::exchange(delivered, delivered + options.ranks));
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return made.count(delivered) > 0; });
     auto result = std::move(made.extract(delivered).mapped());
-    ++delivered;
+    delivered += options.ranks;
     changed.notify_all();
     return result;
   }
@@ -265,7 +266,7 @@ std::optional<Batch> Loader::next() {
     auto made = impl_->take();
     if (made.error) std::rethrow_exception(made.error);
     impl_->damaged += made.damaged;
-    if (made.images > 0) return std::move(made.batch);
+    if (made.images > 0 || impl_->options.ranks > 1) return std::move(made.batch);
   }
   return std::nullopt;
 }
@@ -280,6 +281,10 @@ int64_t Loader::images() const {
 
 int64_t Loader::batches() const {
   return impl_->batches();
+}
+
+int64_t Loader::batch_size() const {
+  return impl_->options.batch_size;
 }
 
 int64_t Loader::damaged() const {

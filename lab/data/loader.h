@@ -19,6 +19,8 @@ struct LoaderOptions {
   int64_t limit = 0;          ///< > 0: only so many images, a fixed choice by seed (shuffle) or the first (otherwise)
   bool skip_damaged = false;  ///< leave damaged images out and count them, instead of stopping
   bool pin_memory = false;    ///< for copies to a GPU
+  /// Processes that share the epoch: this one has every `ranks`-th batch from where it starts, the `rank`-th first.
+  int64_t rank = 0, ranks = 1;
 };
 
 struct Batch {
@@ -38,13 +40,16 @@ class Loader {
 
   /// Begins epoch `epoch` at its batch number `first`; stops what was under way.
   void start(int64_t epoch, int64_t first = 0);
-  /// The next batch, or nothing at the end of the epoch. What went wrong in a worker is thrown here.
+  /// The next batch, or nothing at the end of the epoch. What went wrong in a worker is thrown here. Of several ranks'
+  /// a batch whose images are all damaged is empty; otherwise it is passed over.
   std::optional<Batch> next();
 
-  /// The number of the next batch: that of batches handed out or passed over because all their images are damaged.
+  /// The number of the next batch: that of batches handed out or passed over because all their images are damaged. Of
+  /// one rank among several, the number of its next batch.
   int64_t position() const;
   int64_t images() const;   ///< of an epoch
   int64_t batches() const;  ///< of an epoch, the last, smaller one included
+  int64_t batch_size() const;
   int64_t damaged() const;  ///< images left out so far
 
  private:

@@ -55,6 +55,13 @@ void check_count(const std::string& model, const char* what, int64_t count) {
 }  // namespace
 
 Norm norm_from_name(const std::string& name) {
+  if (name.rfind("sync", 0) == 0) {
+    fail(
+        "--norm: {} is not offered: synchronised batch norm has no second derivative in PyTorch; use batch, by which "
+        "each "
+        "rank normalises its own batch, or group or layer, which need no batch",
+        name);
+  }
   return find_named(norms(), "norm", name).second;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace sgdph::lab::settings {
@@ -14,6 +15,8 @@ using Part = Field::Part;
 
 /// Parameters are 32-bit floats.
 constexpr double kLargest = 1e38;
+/// Of anything that is counted: times the batches of an epoch it fits 64 bits.
+constexpr double kMost = 1e12;
 
 std::string flag_of(const std::string& key) {
   auto flag = "--" + key;
@@ -50,6 +53,12 @@ class Entry {
   }
   Entry& in(const Bound& bound) {
     field_.bound = bound;
+    if (field_.kind() == Field::Kind::Whole) field_.bound.high = std::min(bound.high, kMost);
+    return *this;
+  }
+  /// All of the 64 bits.
+  Entry& in_full() {
+    field_.bound.high = std::numeric_limits<double>::infinity();
     return *this;
   }
   Entry& one_of(std::vector<std::string> choices) {
@@ -158,6 +167,16 @@ std::vector<Field> fields_before_options(Settings& s) {
       Entry(Part::Data, "test_limit", &s.test_limit, "test on the first so many images only; 0: all")
           .in(at_least(0))
           .zero_is("all"),
+      Entry(
+          Part::Data, "val_split", &s.val_split,
+          "validation images held out of the training set: a number, or below 1 that fraction; curves and best weights "
+          "go by them, and the test set is read at the end only; 0: none")
+          .in(at_least(0))
+          .zero_is("none")
+          .without(&Field::evaluates),
+      Entry(Part::Data, "split_seed", &s.split_seed, "of the choice of validation images, whatever --seed is")
+          .in(at_least(0))
+          .without(&Field::evaluates),
       Entry(Part::Data, "skip_damaged", &s.skip_damaged, "leave damaged images out and count them, instead of stopping")
           .with(&Field::inspects),
       Entry(Part::Data, "workers", &s.workers, "threads that prepare batches ahead; by default as the data set needs")
@@ -193,11 +212,22 @@ std::vector<Field> fields_before_options(Settings& s) {
 
 std::vector<Field> fields_after_options(Settings& s) {
   return {
+      Entry(
+          Part::Optimizer, "norm_weight_decay", &s.norm_weight_decay,
+          "weight decay of norm layers' gains, and of their shifts unless --bias-weight-decay says otherwise; by "
+          "default as of the rest")
+          .in(at_least(0)),
+      Entry(
+          Part::Optimizer, "bias_weight_decay", &s.bias_weight_decay,
+          "weight decay of every parameter called bias, norm layers' included; by default as of the rest")
+          .in(at_least(0)),
+
       Entry(Part::Schedule, "lr_scheduler", &s.lr_scheduler, "learning rate over time")
           .one_of({"step", "multistep", "cosine", "linear", "constant"}),
       Entry(Part::Schedule, "lr_step_size", &s.lr_step_size, "step: times gamma every so many epochs").in(at_least(1)),
       Entry(Part::Schedule, "lr_gamma", &s.lr_gamma, "factor of step and multistep").in(above(0)),
-      Entry(Part::Schedule, "lr_milestones", &s.lr_milestones, "multistep: epochs, with commas between"),
+      Entry(Part::Schedule, "lr_milestones", &s.lr_milestones, "multistep: epochs, with commas between")
+          .in(between(0, kMost)),
       Entry(Part::Schedule, "lr_min", &s.lr_min, "cosine and linear: learning rate at the end").in(at_least(0)),
       Entry(Part::Schedule, "lr_warmup_epochs", &s.lr_warmup_epochs, "epochs of linear warm-up; may be a fraction")
           .in(at_least(0)),
@@ -212,7 +242,7 @@ std::vector<Field> fields_after_options(Settings& s) {
       Entry(
           Part::Training, "eval_every", &s.eval_every,
           "test within epochs too: every so many steps, or below 1 that fraction of an epoch; 0: after epochs only")
-          .in(at_least(0))
+          .in(between(0, kMost))
           .of_the_machine()
           .without(&Field::reproduces),
       Entry(
@@ -235,8 +265,24 @@ std::vector<Field> fields_after_options(Settings& s) {
           .with(&Field::inspects),
       Entry(Part::Training, "clip_grad_norm", &s.clip_grad_norm, "largest norm of the gradient; 0: any")
           .in(at_least(0)),
+      Entry(
+          Part::Training, "model_ema", &s.model_ema,
+          "keep an exponential moving average of the weights as well, and measure it beside them"),
+      Entry(Part::Training, "model_ema_steps", &s.model_ema_steps, "steps between two updates of the average")
+          .in(at_least(1)),
+      Entry(
+          Part::Training, "model_ema_decay", &s.model_ema_decay,
+          "how slowly the average forgets, for a run of one epoch and single images: scaled by batch size, steps and "
+          "epochs")
+          .in(between(0, 1)),
+      Entry(
+          Part::Training, "amp", &s.amp,
+          "bf16: autocast to bfloat16, in training and tests; weights and the optimizer stay in 32 bits")
+          .one_of({"none", "bf16"})
+          .with(&Field::network, &Field::evaluates),
       Entry(Part::Training, "seed", &s.seed, "of initialisation, order, augmentation and probes")
           .in(at_least(0))
+          .in_full()
           .with(&Field::inspects, &Field::series_name)
           .without(&Field::identity),
       Entry(Part::Training, "device", &s.device, "cpu, cuda or cuda:N")
@@ -256,11 +302,28 @@ std::vector<Field> fields_after_options(Settings& s) {
       Entry(Part::Training, "checkpoint_every", &s.checkpoint_every, "steps between checkpoints; 0: one per epoch")
           .in(at_least(0))
           .of_the_machine(),
+      Entry(
+          Part::Training, "checkpoint_minutes", &s.checkpoint_minutes,
+          "also write a checkpoint when so many minutes have passed since the last one; 0: not by time")
+          .in(at_least(0))
+          .of_the_machine(),
       Entry(Part::Training, "keep_checkpoints", &s.keep_checkpoints, "newest checkpoints to keep")
           .in(at_least(1))
           .of_the_machine(),
       Entry(Part::Training, "tensorboard", &s.tensorboard, "also write event files for TensorBoard to the run's folder")
           .of_the_machine(),
+      Entry(
+          Part::Training, "ranks", &s.ranks,
+          "processes that share the run, as their launcher says; each has batches of its own: docs/many-machines.md")
+          .in(between(1, 1 << 20))
+          .of_the_machine()
+          .without(&Field::reproduces),
+      Entry(
+          Part::Training, "dist_timeout", &s.dist_timeout,
+          "seconds until ranks that do not come, or do not answer any more, are given up and all end with code 75")
+          .in({1, 86400})
+          .of_the_machine()
+          .with(&Field::evaluates),
   };
 }
 

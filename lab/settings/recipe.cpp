@@ -93,7 +93,11 @@ std::string to_toml(const Settings& settings) {
 }
 
 Settings read_stored_settings(const std::string& file) {
-  const auto root = parse_toml(read_file(file), file);
+  return parse_stored_settings(read_file(file), file);
+}
+
+Settings parse_stored_settings(const std::string& text, const std::string& file) {
+  const auto root = parse_toml(text, file);
   Layer layer;
   const auto add = [&](const toml::table& table) {
     for (const auto& [name, node] : table) {

@@ -41,5 +41,7 @@ std::string to_toml(const Settings& settings);
 
 /// The settings of a stored run, as `to_toml` wrote them, perhaps in an earlier version.
 Settings read_stored_settings(const std::string& file);
+/// The same of a text that stands in `file`.
+Settings parse_stored_settings(const std::string& text, const std::string& file);
 
 }  // namespace sgdph::lab::settings

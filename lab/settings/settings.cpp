@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <type_traits>
 
 namespace sgdph::lab::settings {
@@ -25,6 +26,9 @@ Kind kind_of(const int64_t*) {
 Kind kind_of(const std::optional<int64_t>*) {
   return Kind::Whole;
 }
+Kind kind_of(const std::optional<double>*) {
+  return Kind::Number;
+}
 Kind kind_of(const double*) {
   return Kind::Number;
 }
@@ -37,6 +41,10 @@ Kind kind_of(const std::vector<int64_t>*) {
 Kind kind_of(const std::vector<double>*) {
   return Kind::Numbers;
 }
+
+template <class Pointer>
+constexpr bool kIsOptional =
+    std::is_same_v<Pointer, std::optional<int64_t>*> || std::is_same_v<Pointer, std::optional<double>*>;
 
 const char* takes(Kind kind) {
   switch (kind) {
@@ -55,13 +63,20 @@ bool is_list(const nlohmann::json& value, bool (nlohmann::json::*is_type)() cons
          std::all_of(value.begin(), value.end(), [&](const nlohmann::json& entry) { return (entry.*is_type)(); });
 }
 
+/// A number of 64 bits that would turn negative.
+bool is_beyond_sign(const nlohmann::json& value) {
+  return value.is_number_unsigned() && value.get<uint64_t>() > INT64_MAX;
+}
+
 bool has_kind(Kind kind, const nlohmann::json& value) {
   switch (kind) {
     case Kind::Flag: return value.is_boolean();
-    case Kind::Whole: return value.is_number_integer();
+    case Kind::Whole: return value.is_number_integer() && !is_beyond_sign(value);
     case Kind::Number: return value.is_number();
     case Kind::Word: return value.is_string();
-    case Kind::Wholes: return is_list(value, &nlohmann::json::is_number_integer);
+    case Kind::Wholes:
+      return is_list(value, &nlohmann::json::is_number_integer) &&
+             std::none_of(value.begin(), value.end(), is_beyond_sign);
     case Kind::Numbers: return is_list(value, &nlohmann::json::is_number);
   }
   return false;
@@ -157,7 +172,7 @@ nlohmann::json Field::get() const {
         using T = std::decay_t<decltype(pointer)>;
         if constexpr (std::is_same_v<T, OptionSlot>) {
           return {};
-        } else if constexpr (std::is_same_v<T, std::optional<int64_t>*>) {
+        } else if constexpr (kIsOptional<T>) {
           return *pointer ? nlohmann::json(**pointer) : nlohmann::json();
         } else {
           return *pointer;
@@ -170,7 +185,7 @@ void Field::set(const nlohmann::json& given, const std::string& where) const {
   const auto own = kind();
   if (!has_kind(own, given)) fail("{}: {} takes {}, got {}", where, key, takes(own), quoted(given));
   if (own == Kind::Number || own == Kind::Whole) check_range(*this, given.get<double>(), where);
-  if (own == Kind::Numbers) check_numbers(*this, given, where);
+  if (own == Kind::Numbers || own == Kind::Wholes) check_numbers(*this, given, where);
   if (own == Kind::Word) check_word(*this, given, where);
   if (const auto* slot = std::get_if<OptionSlot>(&value)) {
     // A whole number is a number: records read the same however it was written.
@@ -180,8 +195,8 @@ void Field::set(const nlohmann::json& given, const std::string& where) const {
   std::visit(
       [&](const auto& pointer) {
         using T = std::decay_t<decltype(pointer)>;
-        if constexpr (std::is_same_v<T, std::optional<int64_t>*>) {
-          *pointer = given.get<int64_t>();
+        if constexpr (kIsOptional<T>) {
+          *pointer = given.get<typename std::remove_pointer_t<T>::value_type>();
         } else if constexpr (std::is_pointer_v<T>) {
           *pointer = given.get<std::remove_pointer_t<T>>();
         }

@@ -21,6 +21,8 @@ struct Settings {
   bool augment = true;
   int64_t train_limit = 0;
   int64_t test_limit = 0;
+  double val_split = 0;
+  int64_t split_seed = 1;
   bool skip_damaged = false;
   std::optional<int64_t> workers;
 
@@ -34,6 +36,8 @@ struct Settings {
 
   std::string opt = optimizers::kOwnOptimizer;
   optimizers::OptimizerValues optimizer;
+  std::optional<double> norm_weight_decay;
+  std::optional<double> bias_weight_decay;
 
   std::string lr_scheduler = "step";
   int64_t lr_step_size = 30;
@@ -50,13 +54,20 @@ struct Settings {
   int64_t accumulate = 1;
   double label_smoothing = 0;
   double clip_grad_norm = 0;
+  bool model_ema = false;
+  int64_t model_ema_steps = 32;
+  double model_ema_decay = 0.99998;
+  std::string amp = "none";
   int64_t seed = 1;
   std::string device = "cpu";
   int64_t threads = 0;
   int64_t side_by_side = 1;
   int64_t checkpoint_every = 0;
+  double checkpoint_minutes = 0;
   int64_t keep_checkpoints = 2;
   bool tensorboard = false;
+  int64_t ranks = 1;
+  double dist_timeout = 300;
 
   /// An option of the optimizer, or `otherwise` if it has none of this name.
   template <class T>
@@ -64,6 +75,7 @@ struct Settings {
     const auto found = optimizer.find(name);
     return found == optimizer.end() ? otherwise : found->second.get<T>();
   }
+  bool bf16() const { return amp == "bf16"; }
   double lr() const { return optimizer.at("lr").get<double>(); }
 };
 
@@ -75,8 +87,9 @@ struct Field {
     optimizers::OptimizerValues* values;
     OptionValue like;  ///< a value of its type
   };
-  using Value =
-      std::variant<bool*, int64_t*, double*, std::string*, std::vector<int64_t>*, std::optional<int64_t>*, OptionSlot>;
+  using Value = std::variant<
+      bool*, int64_t*, double*, std::string*, std::vector<int64_t>*, std::optional<int64_t>*, std::optional<double>*,
+      OptionSlot>;
   enum class Part { Data, Model, Optimizer, Schedule, Training };
   enum class Kind { Flag, Whole, Number, Word, Wholes, Numbers };
 

@@ -110,7 +110,7 @@ TEST(ByteImages, WithoutPaddingAugmentByAFlipOnly) {
 TEST(FashionMnist, IsOpenedWithItsNormalisation) {
   const TempFolder folder;
   write_fashion_mnist(folder.path(), 30, 20, 1);
-  const auto [train, test] = open_dataset("fashion-mnist", folder.path());
+  const auto [train, test, validation] = open_dataset("fashion-mnist", folder.path());
   EXPECT_EQ(train->size(), 30);
   EXPECT_EQ(test->size(), 20);
   EXPECT_EQ(test->classes(), 10);
@@ -141,13 +141,13 @@ TEST(Cifar, IsFoundInTheFolderOrItsParent) {
   write_cifar10(folder / "cifar-10-batches-bin", 50, 20, 1);
   write_cifar100(folder / "cifar-100-binary", 200, 100, 1);
   for (const auto& path : {folder.path(), folder / "cifar-10-batches-bin"}) {
-    const auto [train, test] = open_dataset("cifar10", path);
+    const auto [train, test, validation] = open_dataset("cifar10", path);
     EXPECT_EQ(train->size(), 50);
     EXPECT_EQ(test->size(), 20);
     EXPECT_EQ(train->classes(), 10);
   }
   for (const auto& path : {folder.path(), folder / "cifar-100-binary"}) {
-    const auto [train, test] = open_dataset("cifar100", path);
+    const auto [train, test, validation] = open_dataset("cifar100", path);
     EXPECT_EQ(train->size(), 200);
     EXPECT_EQ(test->classes(), 100);
     std::vector<float> out(3072);

@@ -1,7 +1,10 @@
 #include "data/datasets.h"
+#include "data/split.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "support/checks.h"
@@ -93,6 +96,53 @@ TEST(Datasets, WithoutAugmentationTheTrainingPartIsPlain) {
   Random random(1);
   EXPECT_EQ(read_image(*plain, 7, &random), read_image(*augmented, 7, nullptr));
   EXPECT_NE(read_image(*augmented, 7, &random), read_image(*augmented, 7, nullptr));
+}
+
+/// Where in the whole training part each image of a part stands.
+std::vector<size_t> places(const Dataset& part, const Dataset& all) {
+  std::map<std::vector<float>, size_t> known;
+  for (int64_t i = 0; i < all.size(); ++i) known.emplace(read_image(all, i, nullptr), static_cast<size_t>(i));
+  EXPECT_EQ(known.size(), static_cast<size_t>(all.size())) << "images are told apart by their pixels";
+  std::vector<size_t> found;
+  for (int64_t i = 0; i < part.size(); ++i) found.push_back(known.at(read_image(part, i, nullptr)));
+  return found;
+}
+
+TEST(Split, HoldsOutImagesThatTheTrainingPartThenLacks) {
+  const TempFolder folder;
+  write_cifar10(folder.path(), 50, 20, 1);
+  const auto all = open_dataset("cifar10", folder.path()).train;
+  const auto split = [&](uint64_t seed) {
+    auto pair = open_dataset("cifar10", folder.path());
+    hold_out(pair, 15, seed);
+    EXPECT_EQ(pair.test->size(), 20);
+    return std::pair(places(*pair.train, *all), places(*pair.validation, *all));
+  };
+  const auto [train, validation] = split(1);
+  EXPECT_EQ(train.size(), 35U);
+  EXPECT_EQ(validation.size(), 15U);
+  std::set<size_t> both(train.begin(), train.end());
+  both.insert(validation.begin(), validation.end());
+  EXPECT_EQ(both.size(), 50U);
+  EXPECT_TRUE(std::is_sorted(train.begin(), train.end()));
+  EXPECT_GT(validation.back() - validation.front(), 20U) << "from all over the set";
+  EXPECT_EQ(split(1).second, validation);
+  EXPECT_NE(split(2).second, validation);
+}
+
+TEST(Split, IsANumberOrAFraction) {
+  EXPECT_EQ(held_out_images(5000, 60000), 5000);
+  EXPECT_EQ(held_out_images(0.1, 60000), 6000);
+  EXPECT_EQ(held_out_images(1, 2), 1);
+  for (const auto& [split, words] : std::vector<std::pair<double, std::string>>{
+           {60000, "60000 leaves nothing of 60000 training images"},
+           {1e30, "leaves nothing of 60000"},
+           {0.999999, "leaves nothing"},
+           {1e-9, "1e-09 of 60000 training images is not one image"},
+           {2.5, "2.5 is no number of images"}}) {
+    const auto text = error_of([split = split] { held_out_images(split, 60000); });
+    EXPECT_TRUE(contains(text, "--val-split: ") && contains(text, words)) << text;
+  }
 }
 
 TEST(Datasets, SuggestsTheNearestNameAndTheRemedy) {

@@ -44,7 +44,7 @@ TEST(ImageFolder, NumbersClassesAndImagesByName) {
   write_bytes(folder / "train/class_001/zebra.jpg", sample_jpeg(60, 40, 1, 1));
   write_bytes(folder / "train/class_001/notes.txt", "not an image");
   write_bytes(folder / "train/class_002/a.JpG", sample_jpeg(60, 40, 1, 1));
-  const auto [train, test] = open_dataset("imagenet", folder.path());
+  const auto [train, test, validation] = open_dataset("imagenet", folder.path());
   EXPECT_EQ(train->size(), 8);
   EXPECT_EQ(test->size(), 6);
   EXPECT_EQ(train->classes(), 3);
@@ -122,7 +122,7 @@ void write_lists(const fs::path& folder, int per_class) {
 TEST(MiniImagenet, TrainsOnTheFirst500OfEachClassAndTestsOnTheLast100) {
   const TempFolder folder;
   write_lists(folder.path(), 610);
-  const auto [train, test] = open_dataset("mini-imagenet", folder.path());
+  const auto [train, test, validation] = open_dataset("mini-imagenet", folder.path());
   EXPECT_EQ(train->size(), 50000);
   EXPECT_EQ(test->size(), 10000);
   EXPECT_EQ(train->classes(), 100);
@@ -171,7 +171,7 @@ TEST(SharedData, TheImagenetSampleDecodes) {
   const TempFolder root;
   fs::create_directory_symlink(folder, root / "train");
   fs::create_directory_symlink(folder, root / "val");
-  const auto [train, test] = open_dataset("imagenet", root.path());
+  const auto [train, test, validation] = open_dataset("imagenet", root.path());
   EXPECT_EQ(train->classes(), 24);
   ASSERT_EQ(train->size(), 24);
   for (int64_t i = 0; i < 24; ++i) {
@@ -187,7 +187,7 @@ TEST(SharedData, TheMiniImagenetListsGive100ClassesOf500And100) {
   const TempFolder folder;
   fs::create_directory(folder / "images");
   for (const auto* name : {"train.csv", "val.csv", "test.csv"}) fs::create_symlink(lists / name, folder / name);
-  const auto [train, test] = open_dataset("mini-imagenet", folder.path());
+  const auto [train, test, validation] = open_dataset("mini-imagenet", folder.path());
   EXPECT_EQ(train->size(), 100 * 500);
   EXPECT_EQ(test->size(), 100 * 100);
   EXPECT_EQ(train->classes(), 100);

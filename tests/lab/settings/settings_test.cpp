@@ -12,6 +12,7 @@
 namespace sgdph::lab::settings::config_test {
 namespace {
 
+using test::contains;
 using test::error_of;
 
 Layer layer(const std::string& key, nlohmann::json value) {
@@ -93,6 +94,17 @@ TEST(Settings, OfAStoredRunMayHaveTheNamesOfVersionOne) {
   settings = settings_from_json({{"opt", "apollo"}, {"beta1", 0.8}, {"warmup_steps", 7}}, "test");
   EXPECT_EQ(settings.optimizer.at("beta"), 0.8);
   EXPECT_EQ(settings.optimizer.at("warmup"), 7);
+}
+
+TEST(Recipe, HasLettersOfAllLanguagesBetweenQuotesAndInCommentsAndNowhereElse) {
+  const auto recipe = parse_recipe(
+      "\xef\xbb\xbf# \xc3\xa4 ~\ntitle = \"l\xc3\xa4uft ~e4 ~\"\n[run]\ndata_path = '\xe4\xb8\x96~'\n", "f");
+  EXPECT_EQ(recipe.title, "l\xc3\xa4uft ~e4 ~");
+  EXPECT_EQ(recipe.run.at("data_path").value, "\xe4\xb8\x96~");
+  EXPECT_TRUE(contains(error_of([] { parse_recipe("[run]\n\xd0\x9c = 1\n", "f"); }), "f:2: "));
+  EXPECT_TRUE(
+      contains(error_of([] { parse_recipe("[run]\n\"\xd0\x9c\" = 1\n", "f"); }), "f:2: unknown key '\xd0\x9c'"));
+  EXPECT_EQ(error_of([] { parse_recipe("[run]\ndata_path = \"\xff\"\n", "f"); }), "f:2: not UTF-8 text");
 }
 
 TEST(Recipe, LaterSourcesOverrideEarlierOnesAndTheOptimizersTableTheGeneralOne) {
