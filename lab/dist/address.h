@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sgdph::lab::dist {
+
+/// A numeric address of the host; throws if its name does not resolve. c10d only says that time is over.
+std::string resolve(const std::string& host);
+
+/// This host's address on the way to another one, found without sending anything. The name of this host will not do:
+/// Debian's /etc/hosts maps it to a loopback address.
+std::string address_towards(const std::string& host);
+
+/// A port of this host that nobody has now.
+int64_t free_port();
+
+bool is_loopback(const std::string& address);
+
+/// The variable with the interfaces to use, which c10d reads in Python only.
+constexpr const char* kInterfaces = "GLOO_SOCKET_IFNAME";
+/// Names with commas between.
+std::vector<std::string> interfaces_of(const char* text);
+
+/// A UserError if this host has no such interface, with those it has.
+void check_interface(const std::string& name);
+
+}  // namespace sgdph::lab::dist

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dist/c10d.h"
+#include "dist/environment.h"
+
+namespace sgdph::lab::dist {
+
+/// Exit code of a process whose peers are gone or do not fit: starting again may help (EX_TEMPFAIL).
+constexpr int kLostPeers = 75;
+
+/// Who the ranks are, and whether all of them are alive. Each gives a sign of life to the store now and then from a
+/// thread of its own; when something fails, the signs tell which rank is gone, and the store tells all the others,
+/// which then end as well: with one line that names rank and host, and exit code 75.
+class Roster {
+ public:
+  struct Member {
+    std::string host;
+    std::string address;  ///< where it listens for the others
+  };
+
+  /// Joins the others. `facts`: what must be the same everywhere, a JSON object; a difference ends all ranks, as does
+  /// one that has not come when the time is over.
+  Roster(const Environment& environment, const nlohmann::json& facts, Milliseconds timeout);
+  ~Roster();
+  Roster(const Roster&) = delete;
+  Roster& operator=(const Roster&) = delete;
+
+  const std::vector<Member>& members() const;
+  /// Of the main thread.
+  Store& store();
+  /// Between the two the process is ended when the time is over.
+  void begin_start();
+  void end_start();
+  /// What collectives may take, so that the message is out before the timeout.
+  Milliseconds patience() const;
+
+  /// A collective was begun: a rank that is behind is told by it.
+  void count();
+  /// The words of an error: finds out who is to blame, tells the others and ends the process.
+  [[noreturn]] void fail(const std::string& words);
+  /// This rank ends by itself, for this reason: tells the others.
+  void abandon(const std::string& reason);
+  /// All ranks are done.
+  void leave();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Ends the process at once with one line on standard error; of several threads the first one speaks.
+[[noreturn]] void end_process(const Environment& environment, const std::string& line);
+
+}  // namespace sgdph::lab::dist
