@@ -39,6 +39,7 @@ Action setup_eval(CLI::App& app);
 Action setup_compare(CLI::App& app);
 Action setup_reproduce(CLI::App& app);
 Action setup_cost(CLI::App& app);
+Action setup_scale(CLI::App& app);
 Action setup_inspect(CLI::App& app);
 Action setup_report(CLI::App& app);
 Action setup_data(CLI::App& app);

@@ -14,6 +14,7 @@ const std::vector<Command>& commands() {
       {"compare", "several optimizers and seeds on one task, with a table", setup_compare},
       {"reproduce", "a table or figure of the paper, with its figures beside ours", setup_reproduce},
       {"cost", "time and peak memory of a step, relative to SGDM", setup_cost},
+      {"scale", "what 1 to 1024 ranks would do, by a model with a step of this machine in it", setup_scale},
       {"inspect", "Hessian blocks by brute force: are they diagonal, and what do the probes see", setup_inspect},
       {"report", "run folders to one page: curves, tables, cost, settings", setup_report},
       {"data", "list, fetch and verify data sets", setup_data},

@@ -5,6 +5,7 @@
 #include "base/interrupt.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "lead_ranks.h"
 #include "optimizers/options.h"
 #include "option_lists.h"
 #include "settings_options.h"
@@ -34,9 +35,7 @@ std::vector<std::string> chosen_optimizers(const std::string& text) {
   return chosen;
 }
 
-int run(const CompareCommand& command) {
-  lab::study::CompareOptions options;
-  options.sources = command.settings.sources();
+int run_study(const CompareCommand& command, lab::study::CompareOptions options) {
   for (const auto* key : {"opt", "seed"}) {
     if (options.sources.options.count(key) != 0) lab::fail("--{}: compare takes --{}s", key, key);
   }
@@ -48,17 +47,27 @@ int run(const CompareCommand& command) {
   const auto settings = lab::settings::combine(sources);
   options.output_dir = command.output_dir.empty() ? fmt::format("runs/compare-{}-{}", settings.dataset, settings.model)
                                                   : command.output_dir;
-  options.jobs = command.jobs;
   const auto result = lab::study::run_comparison(options);
   const auto plan = lab::study::plan_comparison(options);
   lab::print(
       "{}", lab::study::present(lab::study::summarise({plan.begin(), plan.end()}))
                 .as(lab::tables::table_formats().at(command.format)));
   if (command.format == "text") {
-    lab::print("* best mean of the last epoch; also in {}/summary.md, .csv, .json\n", options.output_dir.string());
+    lab::print(
+        "* highest mean after the last epoch; also in {}/summary.md, .csv, .json\n", options.output_dir.string());
   }
   if (result == lab::kInterrupted) lab::print(stderr, "sgdph: stopped; the same command continues where it was\n");
   return result;
+}
+
+int run(const CompareCommand& command) {
+  lab::study::CompareOptions options;
+  options.sources = command.settings.sources();
+  options.jobs = command.jobs;
+  return lead_ranks(options.sources.options, command.jobs, [&](const lab::RunProcess& run) {
+    options.run = run;
+    return run_study(command, options);
+  });
 }
 
 }  // namespace

@@ -4,10 +4,13 @@
 #include "base/files.h"
 #include "base/terminal.h"
 #include "data/datasets.h"
+#include "dist/group.h"
 #include "evaluate_path.h"
 #include "models/state_dict.h"
 #include "saved_model.h"
+#include "train/data_parallel.h"
 #include "train/evaluate.h"
+#include "train/ranks.h"
 #include "train/resolve.h"
 #include "train/run_parts.h"
 
@@ -30,6 +33,39 @@ void check_meant(const lab::settings::Layer& given) {
   }
 }
 
+int evaluate_saved(
+    const SavedModel& saved, const lab::settings::Settings& settings, const EvaluateOptions& options,
+    lab::dist::Group& group) {
+  at::set_num_threads(static_cast<int>(settings.threads));
+  const auto data = lab::data::open_test_set(settings.dataset, settings.data_path);
+  const auto model = lab::train::build_model(settings, *data);
+  lab::models::load_state_dict(*model, saved.state_dict, saved.source);
+  const at::Device device(settings.device);
+  model->to(device);
+
+  group.connect(!device.is_cpu());
+  lab::train::share_weights(*model, group);
+
+  lab::data::Loader loader(*data, lab::train::shared_by(group, lab::train::test_loader_options(settings, *data)));
+  const auto result = lab::train::evaluate(*model, loader, device, {0, settings.bf16(), &group});
+  if (!group.is_first()) return 0;
+  if (!options.export_to.empty()) lab::write_file_atomically(options.export_to, {lab::models::save_state_dict(*model)});
+  if (options.json) {
+    const nlohmann::json record{{"source", saved.source},      {"weights", options.weights},
+                                {"dataset", settings.dataset}, {"images", result.images},
+                                {"top1", result.top1},         {"top5", result.top5},
+                                {"loss", result.loss},         {"damaged_images", result.damaged}};
+    lab::print("{}\n", record.dump());
+  } else {
+    lab::print(
+        "{}{} on {} ({} images): top-1 {:.2f} %  top-5 {:.2f} %  loss {:.4f}\n", saved.source,
+        options.weights == kEma ? ", moving average," : "", settings.dataset, result.images, result.top1, result.top5,
+        result.loss);
+    if (result.damaged > 0) lab::print("{} damaged images were left out\n", result.damaged);
+  }
+  return 0;
+}
+
 }  // namespace
 
 bool evaluation_uses(const lab::settings::Field& field) {
@@ -38,34 +74,15 @@ bool evaluation_uses(const lab::settings::Field& field) {
 
 int evaluate_path(const std::string& path, const SettingsOptions& given, const EvaluateOptions& options) {
   check_meant(given.given());
-  const auto saved = open_saved_model(path, given);
+  auto saved = open_saved_model(path, given, options.weights);
+  const auto environment = lab::dist::environment();
+  lab::train::take_environment(saved.settings, environment, given.given().count("ranks") != 0);
   const auto settings = lab::train::resolve(saved.settings);
-  at::set_num_threads(static_cast<int>(settings.threads));
-  const auto data = lab::data::open_test_set(settings.dataset, settings.data_path);
-  const auto model = lab::train::build_model(settings, *data);
-  lab::models::load_state_dict(*model, saved.state_dict, saved.source);
-  const at::Device device(settings.device);
-  model->to(device);
-
-  lab::data::Loader loader(*data, lab::train::test_loader_options(settings, *data));
-  const auto result = lab::train::evaluate(*model, loader, device);
-  if (!options.export_to.empty()) lab::write_file_atomically(options.export_to, {lab::models::save_state_dict(*model)});
-  if (options.json) {
-    const nlohmann::json record{{"source", saved.source},
-                                {"dataset", settings.dataset},
-                                {"images", result.images},
-                                {"top1", result.top1},
-                                {"top5", result.top5},
-                                {"loss", result.loss},
-                                {"damaged_images", loader.damaged()}};
-    lab::print("{}\n", record.dump());
-  } else {
-    lab::print(
-        "{} on {} ({} images): top-1 {:.2f} %  top-5 {:.2f} %  loss {:.4f}\n", saved.source, settings.dataset,
-        result.images, result.top1, result.top5, result.loss);
-    if (loader.damaged() > 0) lab::print("{} damaged images were left out\n", loader.damaged());
-  }
-  return 0;
+  lab::dist::GroupOptions group_options;
+  group_options.timeout = settings.dist_timeout;
+  group_options.facts = lab::train::facts_of(settings);
+  lab::dist::Group group(environment, group_options);
+  return lab::dist::guarded(group, [&] { return evaluate_saved(saved, settings, options, group); });
 }
 
 Action setup_eval(CLI::App& app) {
@@ -78,6 +95,12 @@ Action setup_eval(CLI::App& app) {
   app.add_option("path", state->path, "a run's folder, a checkpoint, or a state dict (then give --model and --dataset)")
       ->required()
       ->type_name("PATH");
+  app.add_option(
+         "--weights", state->options.weights,
+         "of a run: last; best by validation (with --val-split); ema, their moving average (with --model-ema)")
+      ->check(CLI::IsMember({kLast, kBest, kEma}).description(""))
+      ->default_str(kLast)
+      ->type_name("{last,best,ema}");
   app.add_flag("--json", state->options.json, "print one JSON record");
   app.add_option("--export", state->options.export_to, "also write the weights as a state dict for Python's torch.load")
       ->type_name("FILE");

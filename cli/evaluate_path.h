@@ -8,6 +8,7 @@ namespace sgdph::cli {
 
 struct EvaluateOptions {
   bool json = false;
+  std::string weights = "last";
   std::string export_to;  ///< also write the weights there, for Python
 };
 

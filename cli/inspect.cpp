@@ -74,6 +74,11 @@ Action setup_inspect(CLI::App& app) {
       ->default_str(std::to_string(c.options.refreshes))
       ->type_name("N")
       ->group(group);
+  app.add_option("--shards", c.options.shards, "parts of the batch between which curvature is compared; 0: none")
+      ->check(CLI::Range(0, 65536).description(""))
+      ->default_str(std::to_string(c.options.shards))
+      ->type_name("N")
+      ->group(group);
   app.add_flag("--float64", c.options.float64, "compute in float64, in about twice the time")->group(group);
   app.add_option("--picture", c.options.picture, "the block to draw; by default one with the median ratio")
       ->type_name("NAME")

@@ -7,6 +7,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "data/datasets.h"
+#include "lead_ranks.h"
 #include "option_lists.h"
 #include "reproduce/reproduce.h"
 #include "settings_options.h"
@@ -103,9 +104,7 @@ int run_from_records(const ReproduceCommand& command, const lab::reproduce::Repr
   return 0;
 }
 
-int run(const ReproduceCommand& command) {
-  const auto options = options_of_command(command);
-  if (!command.records.empty()) return run_from_records(command, options);
+int run_study(const ReproduceCommand& command, const lab::reproduce::ReproduceOptions& options) {
   const auto plan = lab::reproduce::plan_experiment(options, command.dry_run);
   if (lab::interrupted()) return lab::kInterrupted;  // while steps were timed; nothing is written yet
   lab::print(command.dry_run ? stdout : stderr, "{}", lab::reproduce::plan_text(options, plan));
@@ -119,6 +118,16 @@ int run(const ReproduceCommand& command) {
   }
   if (code == lab::kInterrupted) lab::print(stderr, "sgdph: stopped; the same command continues where it was\n");
   return code;
+}
+
+int run(const ReproduceCommand& command) {
+  auto options = options_of_command(command);
+  if (!command.records.empty()) return run_from_records(command, options);
+  if (command.dry_run) return run_study(command, options);
+  return lead_ranks(options.selection.options, command.jobs, [&](const lab::RunProcess& run) {
+    options.run = run;
+    return run_study(command, options);
+  });
 }
 
 }  // namespace

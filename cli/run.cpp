@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -99,6 +101,12 @@ int run(int argc, char** argv) {
   } catch (const lab::UserError& error) {
     lab::print(stderr, "sgdph: {}\n", error.what());
     return 2;
+  } catch (const std::filesystem::filesystem_error& error) {
+    lab::print(stderr, "sgdph: {}: {}\n", error.path1().string(), error.code().message());
+    return 1;
+  } catch (const std::bad_alloc&) {
+    lab::print(stderr, "sgdph: out of memory; try a smaller --batch-size or --width, or fewer --workers\n");
+    return 1;
   } catch (const c10::Error& error) {
     // Not the user's mistake, or one that should have been caught before.
     lab::print(stderr, "sgdph: internal error: {}\n", error.what_without_backtrace());

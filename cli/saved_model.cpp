@@ -37,9 +37,21 @@ lab::settings::Settings settings_over(
   return settings;
 }
 
+/// The weights that a run's folder keeps beside its checkpoints.
+SavedModel best_of_run(const fs::path& folder, lab::settings::Settings settings) {
+  const auto file = folder / lab::train::kBestWeights;
+  if (!fs::exists(file)) {
+    lab::fail(
+        "--weights best: {} keeps none: {}", folder.string(),
+        settings.val_split > 0 ? "no epoch is done yet"
+                               : "the best are chosen by validation, and it has no --val-split");
+  }
+  return {std::move(settings), file.string(), lab::read_file(file)};
+}
+
 }  // namespace
 
-SavedModel open_saved_model(const std::string& path, const SettingsOptions& given) {
+SavedModel open_saved_model(const std::string& path, const SettingsOptions& given, const std::string& weights) {
   if (!fs::exists(path)) lab::fail("{} does not exist; give a run's folder, a checkpoint or a state dict", path);
   std::optional<lab::train::FoundCheckpoint> checkpoint;
   auto bytes = fs::is_directory(path) ? std::string() : lab::read_file(path);
@@ -51,9 +63,21 @@ SavedModel open_saved_model(const std::string& path, const SettingsOptions& give
   } else if (lab::formats::is_checkpoint(bytes)) {
     checkpoint = lab::train::FoundCheckpoint{path, lab::formats::parse_checkpoint(bytes, path)};
   }
+  if (weights == kBest && !fs::is_directory(path)) {
+    lab::fail("--weights best: {} is a file with weights of its own; give the run's folder", path);
+  }
+  if (weights == kEma && !checkpoint) {
+    lab::fail("--weights ema: {} is a state dict, with weights of its own; give the run's folder", path);
+  }
   if (!checkpoint) return {lab::settings::combine(given.sources()), path, std::move(bytes)};
   const auto where = checkpoint->path.string();
-  return {settings_over(checkpoint->file, given, where), where, checkpoint->file.section("model", where)};
+  auto settings = settings_over(checkpoint->file, given, where);
+  if (weights == kBest) return best_of_run(path, std::move(settings));
+  if (weights == kEma) {
+    if (!settings.model_ema) lab::fail("--weights ema: {} has none: the run had no --model-ema", where);
+    return {std::move(settings), where, checkpoint->file.section(lab::train::kAverageSection, where)};
+  }
+  return {std::move(settings), where, checkpoint->file.section("model", where)};
 }
 
 }  // namespace sgdph::cli

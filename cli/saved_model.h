@@ -13,8 +13,14 @@ struct SavedModel {
   std::string state_dict;            ///< bytes
 };
 
+// Which of a run's weights.
+constexpr const char* kLast = "last";
+constexpr const char* kBest = "best";  ///< by validation; of a run's folder only
+constexpr const char* kEma = "ema";    ///< their moving average; of a run's folder or a checkpoint
+
 /// Of a run's folder, a checkpoint or a state dict. Options on the command line override a checkpoint's settings as far
-/// as they leave the network alone; with a state dict they are all there is.
-SavedModel open_saved_model(const std::string& path, const SettingsOptions& given);
+/// as they leave the network alone; with a state dict they are all there is. Weights that are not there are a
+/// UserError.
+SavedModel open_saved_model(const std::string& path, const SettingsOptions& given, const std::string& weights = kLast);
 
 }  // namespace sgdph::cli

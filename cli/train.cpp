@@ -4,17 +4,23 @@
 #include "base/interrupt.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "dist/group.h"
 #include "evaluate_path.h"
 #include "models/models.h"
 #include "settings_options.h"
+#include "train/ranks.h"
 #include "train/resolve.h"
 #include "train/trainer.h"
 
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 namespace sgdph::cli {
 namespace {
@@ -26,6 +32,7 @@ struct TrainOptions {
   std::string output_dir;
   std::string resume;
   std::string progress = "auto";
+  bool auto_resume = false;
   bool test_only = false;
   bool dry_run = false;
 };
@@ -55,12 +62,19 @@ fs::path folder_to_resume(const std::string& path) {
 }
 
 /// The run's own settings with recipe, file and options on top; only what leaves the result alone may differ.
-lab::settings::Settings settings_to_resume(const TrainOptions& options, const lab::settings::Settings& stored) {
+lab::settings::Settings settings_to_resume(
+    const TrainOptions& options, const lab::settings::Settings& stored, const lab::dist::Environment& environment) {
   auto sources = options.settings.sources();
   sources.recipes.insert(
       sources.recipes.begin(), lab::settings::parse_recipe(lab::settings::to_toml(stored), "the run's settings"));
-  auto settings = lab::train::resolve(lab::settings::combine(sources));
-  lab::train::check_same_run(stored, settings);
+  auto settings = lab::settings::combine(sources);
+  const auto given = options.settings.given();
+  lab::train::take_environment(settings, environment, given.count("ranks") != 0);
+  settings = lab::train::resolve(settings);
+  const bool batches_given =
+      given.count("batch_size") + given.count("accumulate") != 0 && settings.ranks != stored.ranks;
+  lab::train::check_same_run(
+      settings.ranks == stored.ranks ? stored : lab::train::on_other_ranks(stored, settings, batches_given), settings);
   return settings;
 }
 
@@ -72,60 +86,168 @@ void introduce(const lab::train::RunParts& parts, const fs::path& folder, lab::P
   progress.line(settings_text(parts.settings));
   const auto about = parts.optimizer->describe();
   progress.line(fmt::format(
-      "{} with {} parameters{}; {} training and {} test images; writing to {}", parts.settings.model,
+      "{} with {} parameters{}; {} training{} and {} test images; writing to {}", parts.settings.model,
       lab::models::count_parameters(*parts.model), about.empty() ? "" : ", " + about,
       used(parts.data.train->size(), parts.settings.train_limit),
+      parts.data.validation ? fmt::format(", {} validation", parts.data.validation->size()) : "",
       used(parts.data.test->size(), parts.settings.test_limit), folder.string()));
 }
 
+/// What a finished run came to.
+std::string accuracies(const lab::train::Trainer& trainer) {
+  const auto& end = trainer.log().records().back();
+  const auto figure = [&](const char* key) { return end.at(key).get<double>(); };
+  const auto& state = trainer.state();
+  const auto averaged =
+      end.contains("ema_test_top1") ? fmt::format(", {:.2f} % with averaged weights", figure("ema_test_top1")) : "";
+  if (!end.contains("val_top1")) {
+    return fmt::format(
+        "test accuracy {:.2f} % (best {:.2f} % in epoch {}){}", figure("test_top1"), state.best_top1, state.best_epoch,
+        averaged);
+  }
+  return fmt::format(
+      "test accuracy {:.2f} %, {:.2f} % with the weights of epoch {}, the best by validation ({:.2f} %, in {}){}",
+      figure("test_top1"), figure("best_test_top1"), state.best_epoch, state.best_top1,
+      trainer.folder().best().filename().string(), averaged);
+}
+
 int conclude(
-    lab::train::Trainer& trainer, lab::train::RunEnd outcome, const fs::path& folder, lab::Progress& progress) {
+    lab::train::Trainer& trainer, lab::train::RunEnd outcome, const fs::path& folder, lab::Progress& progress,
+    bool speaks) {
   switch (outcome) {
     case lab::train::RunEnd::Finished:
       progress.line(fmt::format(
-          "finished: test accuracy {:.2f} % (best {:.2f} % in epoch {}), {} of training; weights for Python in {}",
-          trainer.log().records().back().at("test_top1").get<double>(), trainer.state().best_top1,
-          trainer.state().best_epoch, lab::duration_text(trainer.state().train_seconds),
-          (folder / "model.pt").string()));
+          "finished: {}, {} of training; weights for Python in {}", accuracies(trainer),
+          lab::duration_text(trainer.state().train_seconds), trainer.folder().model().string()));
       return 0;
     case lab::train::RunEnd::Interrupted:
-      lab::print(stderr, "sgdph: {}; continue with: sgdph train --resume {}\n", trainer.message(), folder.string());
+      if (speaks) {
+        lab::print(stderr, "sgdph: {}; continue with: sgdph train --resume {}\n", trainer.message(), folder.string());
+      }
       return lab::kInterrupted;
-    case lab::train::RunEnd::Diverged: lab::print(stderr, "sgdph: {}\n", trainer.message()); return 1;
+    case lab::train::RunEnd::Diverged:
+      if (speaks) lab::print(stderr, "sgdph: {}\n", trainer.message());
+      return 1;
   }
   return 1;
 }
 
-int run(const TrainOptions& options) {
-  lab::Progress progress(kStyles.at(options.progress));
+/// What is to be done, as rank 0 finds it; the others need not see the folder.
+struct Plan {
+  fs::path path;
+  bool resume = false;
+  bool begun = false;  ///< has a checkpoint
+  lab::settings::Settings stored;
+};
+
+void to_json(nlohmann::json& json, const Plan& plan) {
+  json = {{"path", plan.path.string()}, {"resume", plan.resume}, {"begun", plan.begun}};
+  if (plan.resume) json["settings"] = lab::settings::to_json(plan.stored);
+}
+
+void from_json(const nlohmann::json& json, Plan& plan) {
+  plan.path = json.at("path").get<std::string>();
+  json.at("resume").get_to(plan.resume);
+  json.at("begun").get_to(plan.begun);
+  if (plan.resume) plan.stored = lab::settings::settings_from_json(json.at("settings"), "the run's settings");
+}
+
+/// The folder is opened, and so held, if there is a run to go on with.
+Plan make_plan(
+    const TrainOptions& options, const lab::dist::Environment& environment,
+    std::optional<lab::train::RunFolder>& folder) {
+  Plan plan;
   if (!options.resume.empty()) {
-    const auto path = folder_to_resume(options.resume);
-    if (!options.output_dir.empty() && fs::weakly_canonical(options.output_dir) != fs::weakly_canonical(path)) {
-      lab::fail("--output-dir: a run is continued in its own folder {}, not in {}", path.string(), options.output_dir);
+    if (options.auto_resume) lab::fail("--auto-resume: --resume says already what to continue; give one of them");
+    plan.path = folder_to_resume(options.resume);
+    plan.resume = true;
+    if (!options.output_dir.empty() && fs::weakly_canonical(options.output_dir) != fs::weakly_canonical(plan.path)) {
+      lab::fail(
+          "--output-dir: a run is continued in its own folder {}, not in {}", plan.path.string(), options.output_dir);
     }
-    auto folder = lab::train::RunFolder::open(path);
-    const bool begun = !lab::train::checkpoints_in(path).empty();
-    auto parts = lab::train::prepare_run(settings_to_resume(options, folder.settings()), begun);
-    lab::train::Trainer trainer(std::move(parts), std::move(folder), progress);
-    progress.line(fmt::format("continuing {} after step {}", path.string(), trainer.state().step));
-    return conclude(trainer, trainer.run(), path, progress);
+  } else {
+    const auto settings = lab::settings::combine(options.settings.sources());
+    const auto name =
+        fmt::format("runs/{}-{}-{}-seed{}", settings.dataset, settings.model, settings.opt, settings.seed);
+    plan.path = options.output_dir.empty() ? fs::path(name) : fs::path(options.output_dir);
+    // A launcher that starts processes again gives them the command they had.
+    const bool again = options.auto_resume || environment.launcher == "torchrun";
+    plan.resume = again && lab::train::RunFolder::holds_run(plan.path);
+    if (!plan.resume && !options.dry_run) lab::train::RunFolder::check_free(plan.path);
   }
-  auto settings = lab::settings::combine(options.settings.sources());
-  auto name = fmt::format("runs/{}-{}-{}-seed{}", settings.dataset, settings.model, settings.opt, settings.seed);
-  const fs::path path = options.output_dir.empty() ? fs::path(name) : fs::path(options.output_dir);
-  if (!options.dry_run) lab::train::RunFolder::check_free(path);
-  auto parts = lab::train::prepare_run(settings);
-  introduce(parts, path, progress);
+  if (plan.resume) {
+    folder.emplace(lab::train::RunFolder::open(plan.path));
+    plan.begun = !lab::train::checkpoints_in(plan.path).empty();
+    plan.stored = folder->settings();
+  }
+  return plan;
+}
+
+lab::dist::GroupOptions group_options(const TrainOptions& options, const lab::dist::Environment& environment) {
+  lab::dist::GroupOptions group;
+  const auto given = options.settings.given();
+  if (options.resume.empty()) {
+    auto settings = lab::settings::combine(options.settings.sources());
+    lab::train::take_environment(settings, environment, given.count("ranks") != 0);
+    settings = lab::train::resolve(settings);
+    group.timeout = settings.dist_timeout;
+    group.facts = lab::train::facts_of(settings);
+  } else {
+    group.facts = lab::train::version_facts();
+    for (const auto& [key, value] : given) group.facts[value.where] = value.value;
+    if (const auto found = given.find("dist_timeout"); found != given.end()) {
+      lab::settings::Settings scratch;
+      lab::settings::apply_layer(scratch, {*found});
+      group.timeout = scratch.dist_timeout;
+    }
+  }
+  group.facts.update(
+      {{"--output-dir", options.output_dir}, {"--resume", options.resume}, {"--dry-run", options.dry_run}});
+  return group;
+}
+
+int work(const TrainOptions& options, lab::dist::Group& group) {
+  const auto& environment = group.environment();
+  lab::Progress progress(group.is_first() ? kStyles.at(options.progress) : lab::ProgressStyle::Quiet);
+  if (!group.is_first()) spdlog::set_level(spdlog::level::err);  // what all ranks meet is said once
+  std::optional<lab::train::RunFolder> folder;
+  const auto plan =
+      group.agree("plan", [&] { return nlohmann::json(make_plan(options, environment, folder)); }).get<Plan>();
+  auto settings = plan.resume ? settings_to_resume(options, plan.stored, environment)
+                              : lab::settings::combine(options.settings.sources());
+  if (!plan.resume) {
+    lab::train::take_environment(settings, environment, false);
+  }
+  auto parts = lab::train::prepare_run(settings, plan.begun);
+  if (!plan.resume || options.dry_run) introduce(parts, plan.path, progress);
+  if (!group.alone()) {
+    progress.line(fmt::format(
+        "{} ranks on {}: a step has {} images, {} of each rank", group.size(), fmt::join(group.hosts(), ", "),
+        group.size() * parts.settings.accumulate * parts.settings.batch_size,
+        parts.settings.accumulate * parts.settings.batch_size));
+  }
   if (options.dry_run) return 0;
-  auto folder = lab::train::RunFolder::create(path, parts.settings);
-  lab::train::Trainer trainer(std::move(parts), std::move(folder), progress);
+  group.connect(parts.settings.device != "cpu");
+  if (!folder) {
+    folder.emplace(
+        group.is_first() ? lab::train::RunFolder::create(plan.path, parts.settings)
+                         : lab::train::RunFolder::of_another_process(plan.path));
+  }
+  lab::train::Trainer trainer(std::move(parts), std::move(*folder), progress, &group);
+  if (plan.resume) progress.line(fmt::format("continuing {} after step {}", plan.path.string(), trainer.state().step));
   try {
-    return conclude(trainer, trainer.run(), path, progress);
+    return conclude(trainer, trainer.run(), plan.path, progress, group.is_first());
   } catch (const lab::UserError&) {
     // Bad input that shows only when it is read, such as a damaged image, leaves no run behind.
-    trainer.folder().discard_unless_begun();
+    if (!plan.resume) trainer.folder().discard_unless_begun();
     throw;
   }
+}
+
+int run(const TrainOptions& options) {
+  const auto environment = lab::dist::environment();
+  lab::dist::Group group(environment, group_options(options, environment));
+  return lab::dist::guarded(group, [&] { return work(options, group); });
 }
 
 }  // namespace
@@ -139,6 +261,10 @@ Action setup_train(CLI::App& app) {
       ->group(group);
   app.add_option("--resume", options->resume, "continue the run in this folder (or of this checkpoint)")
       ->type_name("PATH")
+      ->group(group);
+  app.add_flag(
+         "--auto-resume", options->auto_resume,
+         "continue the run in --output-dir if there is one, else start it: the same command every time")
       ->group(group);
   app.add_flag("--test-only", options->test_only, "only evaluate the checkpoint of --resume")->group(group);
   app.add_flag("--dry-run", options->dry_run, "check everything, print the settings, write nothing")->group(group);

@@ -4,12 +4,16 @@
 
 #include <ATen/Functions.h>
 #include <sgdph/catalogue.h>
+#include <sgdph/classifier.h>
 #include <sgdph/curvature_optimizer.h>
 #include <torch/nn/module.h>
 #include <torch/serialize/archive.h>
 
+#include <algorithm>
+#include <set>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace sgdph::lab::optimizers {
 namespace {
@@ -49,6 +53,73 @@ torch::serialize::InputArchive archive_of(const std::string& bytes) {
   return archive;
 }
 
+using Members = std::set<const c10::TensorImpl*>;
+
+/// Parameters with a weight decay of their own.
+struct DecayGroup {
+  double weight_decay = 0;
+  Members members;
+
+  bool has(const at::Tensor& parameter) const { return members.count(parameter.unsafeGetTensorImpl()) != 0; }
+};
+
+/// What each selector chooses first, in the order of torchvision's script.
+std::vector<DecayGroup> groups_of(const torch::nn::Module& model, const std::string& name, const GroupDecay& decay) {
+  if (!decay.bias && !decay.norm) return {};
+  if (optimizer_entry(name).option("weight_decay") == nullptr) {
+    fail("--{}-weight-decay: {} has no weight decay", decay.norm ? "norm" : "bias", name);
+  }
+  std::vector<std::pair<Selector, DecayGroup>> choices;
+  if (decay.bias) {
+    choices.push_back({[](const ParameterInfo& info) { return info.local_name == "bias"; }, {*decay.bias, {}}});
+  }
+  if (decay.norm) choices.push_back({norms(), {*decay.norm, {}}});
+  for (const auto& module : model.modules()) {
+    for (const auto& item : module->named_parameters(/*recurse=*/false)) {
+      const ParameterInfo info{item.key(), item.value(), module.get(), item.key(), Role::Default};
+      const auto choice =
+          std::find_if(choices.begin(), choices.end(), [&](const auto& one) { return one.first(info); });
+      if (choice != choices.end()) choice->second.members.insert(info.parameter.unsafeGetTensorImpl());
+    }
+  }
+  std::vector<DecayGroup> groups;
+  for (auto& [selector, group] : choices) {
+    if (!group.members.empty()) groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+/// SGD-PH: which parameters are blocks is found before they come into groups.
+std::unique_ptr<torch::optim::Optimizer> with_blocks(
+    const torch::nn::Module& model, const std::string& name, const OptimizerValues& values, const OptionValues& given,
+    const std::vector<DecayGroup>& groups) {
+  const auto blocks = values.find(kBlocks);
+  const bool by_module = blocks == values.end() || blocks->second == kBlocksByModule;
+  auto optimizer =
+      by_module ? sgdph::make_optimizer(name, model, given) : sgdph::make_optimizer(name, model.parameters(), given);
+  auto& grouped = dynamic_cast<SGDPH&>(*optimizer);
+  const auto options = static_cast<const SGDPHOptions&>(grouped.defaults());
+  for (const auto& group : groups) {
+    const Selector chosen = [&](const ParameterInfo& info) { return group.has(info.parameter); };
+    grouped.group(chosen, SGDPHOptions(options).weight_decay(group.weight_decay));
+  }
+  return optimizer;
+}
+
+std::unique_ptr<torch::optim::Optimizer> with_groups(
+    const torch::nn::Module& model, const std::string& name, const OptionValues& given,
+    const std::vector<DecayGroup>& groups) {
+  std::vector<ParameterGroup> made(groups.size() + 1);
+  for (size_t i = 0; i < groups.size(); ++i) made[i + 1].values["weight_decay"] = groups[i].weight_decay;
+  for (const auto& parameter : model.parameters()) {
+    const auto own =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.has(parameter); });
+    made[own == groups.end() ? 0 : static_cast<size_t>(own - groups.begin()) + 1].parameters.push_back(parameter);
+  }
+  if (made.front().parameters.empty()) made.erase(made.begin());
+  return sgdph::make_optimizer(name, made, given);
+}
+
 }  // namespace
 
 TrainingOptimizer::TrainingOptimizer(std::unique_ptr<torch::optim::Optimizer> optimizer)
@@ -68,6 +139,12 @@ bool TrainingOptimizer::curvature_due() {
 
 void TrainingOptimizer::update_curvature(const at::Tensor& loss) {
   if (curvature_ != nullptr) curvature_->update_curvature(loss);
+}
+
+void TrainingOptimizer::share_with_ranks(int64_t rank, int64_t ranks, std::function<void(at::Tensor& tensor)> sum) {
+  if (curvature_ == nullptr) return;
+  curvature_->set_ranks(rank, ranks);
+  curvature_->set_all_reduce(std::move(sum));
 }
 
 bool TrainingOptimizer::step() {
@@ -102,13 +179,13 @@ void TrainingOptimizer::load(const std::string& bytes) {
 }
 
 std::unique_ptr<TrainingOptimizer> make_optimizer(
-    const torch::nn::Module& model, const std::string& name, const OptimizerValues& values, int64_t seed) {
+    const torch::nn::Module& model, const std::string& name, const OptimizerValues& values, int64_t seed,
+    const GroupDecay& decay) {
   const auto given = library_values(name, values, seed);
-  const auto blocks = values.find(kBlocks);
-  const bool by_module = blocks == values.end() || blocks->second == kBlocksByModule;
+  const auto groups = groups_of(model, name, decay);
   try {
-    auto optimizer =
-        by_module ? sgdph::make_optimizer(name, model, given) : sgdph::make_optimizer(name, model.parameters(), given);
+    auto optimizer = optimizer_entry(name).info.traits.has_blocks ? with_blocks(model, name, values, given, groups)
+                                                                  : with_groups(model, name, given, groups);
     set_curvature_control(*optimizer, values);
     return std::make_unique<TrainingOptimizer>(std::move(optimizer));
   } catch (const std::invalid_argument& error) {

@@ -3,7 +3,9 @@
 #include <sgdph/sgd_ph.h>
 #include <torch/optim/optimizer.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "optimizers/options.h"
@@ -29,6 +31,9 @@ class TrainingOptimizer {
   bool curvature_due();
   /// Measures the curvature that is due from any loss, and leaves gradients alone.
   void update_curvature(const at::Tensor& loss);
+  /// Of processes that work together: which one this is, and what sums a tensor over them. It is called once for a step
+  /// in which curvature is due.
+  void share_with_ranks(int64_t rank, int64_t ranks, std::function<void(at::Tensor& tensor)> sum);
   /// False if the optimizer met a non-finite value and changed nothing.
   bool step();
   /// A line or two about what the optimizer made of the network's parameters; empty if there is nothing to say.
@@ -43,9 +48,17 @@ class TrainingOptimizer {
   CurvatureOptimizer* curvature_;  ///< the same, if it measures curvature
 };
 
+/// Weight decay of parameters in groups of their own, chosen as by torchvision's set_weight_decay: what is called bias
+/// first, then what else norm layers hold. Nothing: as of the rest.
+struct GroupDecay {
+  std::optional<double> norm;
+  std::optional<double> bias;
+};
+
 /// From resolved values (`resolve_optimizer`). A value the optimizer refuses is a UserError.
 std::unique_ptr<TrainingOptimizer> make_optimizer(
-    const torch::nn::Module& model, const std::string& name, const OptimizerValues& values, int64_t seed);
+    const torch::nn::Module& model, const std::string& name, const OptimizerValues& values, int64_t seed,
+    const GroupDecay& decay = {});
 
 /// The filter of resolved values; null for none. The curvature is measured all the same, so that time and random draws
 /// are those of the run it is compared with.

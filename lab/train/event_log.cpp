@@ -36,17 +36,23 @@ void EventLog::write_at(double time, const nlohmann::json& record) {
   const auto step = record.at("step").get<int64_t>();
   if (last_step_ && step <= *last_step_) return;
   if (!file_) file_.emplace(folder_, seconds_since_1970());
-  const auto figure = [&](const char* key) { return record.at(key).get<double>(); };
-  file_->append(
-      time, step,
-      {{"loss/train", figure("train_loss")},
-       {"loss/test", figure("test_loss")},
-       {"accuracy/train", figure("train_top1")},
-       {"accuracy/test", figure("test_top1")},
-       {"accuracy/test_top5", figure("test_top5")},
-       {"lr", figure("lr")},
-       {"images_per_second", record.at("cost").at("images_per_second").get<double>()},
-       {"epoch", figure("epoch")}});
+  const auto figure = [&](const std::string& key) { return record.at(key).get<double>(); };
+  const bool validated = record.contains("val_top1");
+  const std::string key = validated ? "val_" : "test_";
+  const std::string part = validated ? "validation" : "test";
+  std::vector<formats::Scalar> figures{
+      {"loss/train", figure("train_loss")},
+      {"loss/" + part, figure(key + "loss")},
+      {"accuracy/train", figure("train_top1")},
+      {"accuracy/" + part, figure(key + "top1")},
+      {"accuracy/" + part + "_top5", figure(key + "top5")},
+      {"lr", figure("lr")},
+      {"images_per_second", record.at("cost").at("images_per_second").get<double>()},
+      {"epoch", figure("epoch")}};
+  if (const auto averaged = "ema_" + key + "top1"; record.contains(averaged)) {
+    figures.push_back({"accuracy/" + part + "_ema", figure(averaged)});
+  }
+  file_->append(time, step, figures);
   last_step_ = step;
 }
 

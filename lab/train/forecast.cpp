@@ -64,12 +64,8 @@ ImageTimes time_images(RunParts& parts, settings::Settings settings) {
   // The guard's second product happens once for each block.
   if (const auto guard = settings.optimizer.find("shift_guard"); guard != settings.optimizer.end())
     guard->second = false;
-  const auto optimizer = optimizers::make_optimizer(*parts.model, settings.opt, settings.optimizer, settings.seed);
-  const TrainingStep step(
-      *parts.model, *optimizer,
-      optimizers::batch_part_from_text(
-          settings.option<std::string>(optimizers::kCurvatureBatch, optimizers::kWholeBatch)),
-      settings.label_smoothing);
+  const auto optimizer = make_optimizer(*parts.model, settings);
+  const TrainingStep step(*parts.model, *optimizer, TrainingStep::options_of(settings));
   const auto timed_step = [&](const data::Batch& batch) {
     const auto begin = seconds_now();
     step.clear_gradients();
@@ -102,7 +98,7 @@ ImageTimes time_images(RunParts& parts, settings::Settings settings) {
   std::vector<double> tests;
   for (int i = 0; i <= kTimedTests; ++i) {
     const auto begin = seconds_now();
-    static_cast<void>(parts.model->forward(batch.images).sum().item<double>());
+    static_cast<void>(scores_of(*parts.model, batch.images, settings.bf16()).sum().item<double>());
     if (i > 0) tests.push_back(seconds_now() - begin);  // the first warms up
   }
   times.test = tables::median(std::move(tests)) / static_cast<double>(images);
@@ -122,7 +118,7 @@ void check_inputs(const std::vector<settings::Settings>& runs) {
     auto wanted = network_of(settings);
     if (!parts || wanted != network) parts = prepare_run(settings);
     network = std::move(wanted);
-    optimizers::make_optimizer(*parts->model, settings.opt, settings.optimizer, settings.seed);
+    make_optimizer(*parts->model, settings);
   }
 }
 
@@ -141,9 +137,12 @@ std::vector<double> forecast_seconds(const std::vector<TrainingAhead>& runs) {
       const auto kind = step_kind(s).dump();
       if (known.count(kind) == 0) known[kind] = time_images(parts, s);
       const auto& times = known[kind];
-      const auto epoch = times.train * images_used(parts.data.train->size(), s.train_limit) +
-                         times.test * images_used(parts.data.test->size(), s.test_limit);
-      seconds[i] = kStartSeconds + epoch * static_cast<double>(runs[i].epochs);
+      const auto test = times.test * images_used(parts.data.test->size(), s.test_limit);
+      const auto& held_out = parts.data.validation;
+      const auto measured = held_out ? times.test * static_cast<double>(held_out->size()) : test;
+      const auto epoch = times.train * images_used(parts.data.train->size(), s.train_limit) + measured;
+      // With validation the test set is read at the end, by the last weights and the best.
+      seconds[i] = kStartSeconds + epoch * static_cast<double>(runs[i].epochs) + (held_out ? 2 * test : 0);
     }
   }
   return seconds;

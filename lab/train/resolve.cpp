@@ -19,6 +19,20 @@ std::string absolute(const std::string& path) {
   return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
 }
 
+/// Refuses settings that mean nothing without another one.
+void check_companions(const settings::Settings& s) {
+  const settings::Settings usual;
+  if (s.val_split == 0 && s.split_seed != usual.split_seed) {
+    fail("--split-seed: chooses validation images, and there are none; give --val-split");
+  }
+  if (!s.model_ema && s.model_ema_steps != usual.model_ema_steps) {
+    fail("--model-ema-steps: there is no average of weights; give --model-ema");
+  }
+  if (!s.model_ema && s.model_ema_decay != usual.model_ema_decay) {
+    fail("--model-ema-decay: there is no average of weights; give --model-ema");
+  }
+}
+
 }  // namespace
 
 settings::Settings resolve(settings::Settings s) {
@@ -34,6 +48,7 @@ settings::Settings resolve(settings::Settings s) {
   s.data_path = absolute(s.data_path);
   s.init = absolute(s.init);
   check_schedule(s);
+  check_companions(s);
   return s;
 }
 
@@ -57,6 +72,11 @@ void check_same_run(const settings::Settings& stored, const settings::Settings& 
     fail(
         "epochs is {} in this run and its {} schedule ends there; start a new run for {}", stored.epochs, schedule,
         given.epochs);
+  }
+  if (stored.epochs != given.epochs && stored.model_ema) {
+    fail(
+        "epochs is {} in this run and how fast its --model-ema forgets depends on that; start a new run for {}",
+        stored.epochs, given.epochs);
   }
 }
 

@@ -72,9 +72,13 @@ bool RunFolder::in_use(const fs::path& path) {
   return FileLock::is_held(lock_file(path));
 }
 
-RunFolder::RunFolder(fs::path path)
-    : path_(std::move(path)),
-      lock_(lock_file(path_), fmt::format("working on {}", path_.string()), FileLock::After::Keep) {}
+RunFolder::RunFolder(fs::path path, bool writes) : path_(std::move(path)) {
+  if (writes) lock_.emplace(lock_file(path_), fmt::format("working on {}", path_.string()), FileLock::After::Keep);
+}
+
+RunFolder RunFolder::of_another_process(const fs::path& path) {
+  return RunFolder(path, false);
+}
 
 RunFolder RunFolder::create(const fs::path& path, const settings::Settings& settings) {
   check_free(path);
@@ -85,17 +89,19 @@ RunFolder RunFolder::create(const fs::path& path, const settings::Settings& sett
 }
 
 void RunFolder::discard_unless_begun() const {
-  if (!checkpoints_in(path_).empty()) return;
-  for (const auto& file : {settings_file(path_), log(), lock_file(path_)}) fs::remove(file);
-  std::error_code not_empty;
-  fs::remove(path_, not_empty);
+  if (!lock_ || !checkpoints_in(path_).empty()) return;
+  // What cannot be removed is no reason to say less of what happened before.
+  std::error_code ignored;
+  for (const auto& file : {settings_file(path_), log(), best(), lock_file(path_)}) fs::remove(file, ignored);
+  fs::remove(path_, ignored);
 }
 
 RunFolder RunFolder::open(const fs::path& path) {
   if (!holds_run(path)) fail("{} holds no run (no settings.toml); give the folder that train wrote", path.string());
   RunFolder folder(path);
   for (const auto& entry : fs::directory_iterator(path)) {
-    if (entry.path().extension() == ".new") fs::remove(entry.path());
+    std::error_code ignored;  // it is written over the next time
+    if (entry.path().extension() == ".new") fs::remove(entry.path(), ignored);
   }
   return folder;
 }
@@ -105,11 +111,12 @@ settings::Settings RunFolder::settings() const {
 }
 
 void RunFolder::replace_settings(const settings::Settings& settings) const {
-  write_file_atomically(settings_file(path_), {settings::to_toml(settings)});
+  if (!lock_) return;
+  write_own_file(settings_file(path_), {settings::to_toml(settings)});
 }
 
-std::vector<std::pair<int64_t, fs::path>> numbered_checkpoints(const fs::path& folder) {
-  std::vector<std::pair<int64_t, fs::path>> found;
+NumberedCheckpoints numbered_checkpoints(const fs::path& folder) {
+  NumberedCheckpoints found;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const auto name = entry.path().stem().string();
     if (name.rfind(kPrefix, 0) != 0 || entry.path().extension() != ".ckpt") continue;
@@ -126,7 +133,7 @@ std::vector<fs::path> checkpoints_in(const fs::path& folder) {
 }
 
 std::optional<formats::CheckpointFile> RunFolder::newest_checkpoint() const {
-  if (checkpoints_in(path_).empty()) return std::nullopt;
+  if (!lock_ || checkpoints_in(path_).empty()) return std::nullopt;
   std::vector<fs::path> damaged;
   auto found = newest_whole(path_, damaged);
   // Out of the way, or they would be kept in place of good ones.
@@ -137,9 +144,15 @@ std::optional<formats::CheckpointFile> RunFolder::newest_checkpoint() const {
 fs::path RunFolder::add_checkpoint(
     int64_t step, const nlohmann::json& meta, const formats::CheckpointSections& sections, int64_t keep) const {
   auto path = path_ / fmt::format("{}{:09}.ckpt", kPrefix, step);
+  if (!lock_) return path;
   formats::write_checkpoint(path, meta, sections);
   const auto all = checkpoints_in(path_);
-  for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) fs::remove(all[i]);
+  for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) {
+    std::error_code error;
+    fs::remove(all[i], error);
+    if (error)
+      spdlog::warn("cannot remove the old {}: {}; the next checkpoint tries again", all[i].string(), error.message());
+  }
   return path;
 }
 

@@ -13,7 +13,15 @@
 
 namespace sgdph::lab::train {
 
-/// The folder of a run: settings.toml, log.jsonl, checkpoint-*.ckpt and, when finished, model.pt. One process at a time
+// Weights for Python in a run's folder.
+constexpr const char* kLastWeights = "model.pt";    ///< when the run is finished
+constexpr const char* kAveragedWeights = "ema.pt";  ///< their moving average, likewise
+constexpr const char* kBestWeights = "best.pt";     ///< of the best epoch by validation
+
+/// Section of a checkpoint with the moving average of the weights.
+constexpr const char* kAverageSection = "model_ema";
+
+/// The folder of a run: settings.toml, log.jsonl, checkpoint-*.ckpt, weights for Python. One process at a time
 /// writes to it.
 class RunFolder {
  public:
@@ -28,12 +36,18 @@ class RunFolder {
   /// An existing run; removes what a killed process left half-written.
   static RunFolder open(const std::filesystem::path& path);
 
+  /// The same folder for a process beside the one that writes: it holds nothing and changes nothing.
+  static RunFolder of_another_process(const std::filesystem::path& path);
+
   /// Takes a new run's files away again if it failed before its first checkpoint.
   void discard_unless_begun() const;
 
   const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path log() const { return path_ / records::kRunLog; }
-  std::filesystem::path model() const { return path_ / "model.pt"; }
+  /// Empty for a process that does not write.
+  std::filesystem::path log() const { return lock_ ? path_ / records::kRunLog : std::filesystem::path(); }
+  std::filesystem::path model() const { return path_ / kLastWeights; }
+  std::filesystem::path best() const { return path_ / kBestWeights; }
+  std::filesystem::path averaged() const { return path_ / kAveragedWeights; }
   settings::Settings settings() const;
   void replace_settings(const settings::Settings& settings) const;
 
@@ -45,16 +59,17 @@ class RunFolder {
       int64_t step, const nlohmann::json& meta, const formats::CheckpointSections& sections, int64_t keep) const;
 
  private:
-  explicit RunFolder(std::filesystem::path path);
+  explicit RunFolder(std::filesystem::path path, bool writes = true);
 
   std::filesystem::path path_;
-  FileLock lock_;
+  std::optional<FileLock> lock_;  ///< none if this process does not write
 };
 
 /// The checkpoints of a folder, newest first.
 std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& folder);
 /// The same with the step each was written after.
-std::vector<std::pair<int64_t, std::filesystem::path>> numbered_checkpoints(const std::filesystem::path& folder);
+using NumberedCheckpoints = std::vector<std::pair<int64_t, std::filesystem::path>>;
+NumberedCheckpoints numbered_checkpoints(const std::filesystem::path& folder);
 
 /// The checkpoint that a path means: the file itself, or the newest whole one of a run's folder, without changing
 /// anything there.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "data/datasets.h"
 #include "data/loader.h"
@@ -18,6 +19,14 @@ std::shared_ptr<models::ImageModel> build_model(
     const settings::Settings& settings, const data::Dataset& data, int64_t smallest_batch = 2);
 /// Weights of a checkpoint or of a state dict that Python saved.
 void load_weights(models::ImageModel& model, const std::string& file);
+
+/// The optimizer of resolved settings.
+std::unique_ptr<optimizers::TrainingOptimizer> make_optimizer(
+    const models::ImageModel& model, const settings::Settings& settings);
+
+/// What PyTorch would say of an operator between parameters and loss that cannot be differentiated twice; empty if all
+/// can be.
+std::string without_second_derivative(const at::Tensor& loss, const std::vector<at::Tensor>& parameters);
 
 /// How training images are loaded.
 data::LoaderOptions train_loader_options(const settings::Settings& settings);

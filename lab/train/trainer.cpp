@@ -5,17 +5,14 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/machine.h"
-#include "models/models.h"
 #include "models/state_dict.h"
-#include "records/run_record.h"
-#include "train/evaluate.h"
 #include "train/event_log.h"
-#include "train/libtorch.h"
 #include "train/schedule.h"
 
 #include <sgdph/schedulers.h>
 #include <torch/nn/utils/clip_grad.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace sgdph::lab::train {
@@ -28,33 +25,37 @@ at::Tensor to_device(const at::Tensor& tensor, const at::Device& device) {
   return tensor.to(device, tensor.scalar_type(), /*non_blocking=*/true);
 }
 
-double percent(int64_t part, int64_t whole) {
-  return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
-}
-
 }  // namespace
 
-Trainer::Trainer(RunParts parts, RunFolder folder, Progress& progress)
+void RunState::begin_epoch() {
+  batch = 0;
+  loss_sum = 0;
+  correct = seen = skipped = 0;
+  seconds = 0;
+}
+
+Trainer::Trainer(RunParts parts, RunFolder folder, Progress& progress, dist::Group* group)
     : parts_(std::move(parts)),
       folder_(std::move(folder)),
       progress_(progress),
       device_(parts_.settings.device),
-      training_step_(
-          *parts_.model, *parts_.optimizer,
-          optimizers::batch_part_from_text(
-              parts_.settings.option<std::string>(optimizers::kCurvatureBatch, optimizers::kWholeBatch)),
-          parts_.settings.label_smoothing),
-      train_loader_(std::make_unique<data::Loader>(*parts_.data.train, train_loader_options(parts_.settings))),
-      log_(folder_.log()) {
-  test_loader_ =
-      std::make_unique<data::Loader>(*parts_.data.test, test_loader_options(parts_.settings, *parts_.data.test));
+      training_step_(*parts_.model, *parts_.optimizer, TrainingStep::options_of(parts_.settings)),
+      group_(group == nullptr ? one_process_ : *group),
+      parallel_(*parts_.model, *parts_.optimizer, group_),
+      train_loader_(
+          std::make_unique<data::Loader>(*parts_.data.train, shared_by(group_, train_loader_options(parts_.settings)))),
+      judge_(parts_, group_),
+      log_(folder_.log()),
+      core_watch_(seconds_now()) {
+  if (parts_.settings.model_ema) average_.emplace(*parts_.model, update_decay(parts_.settings));
   schedule_ = make_schedule(parts_.optimizer->base(), parts_.settings, steps_per_epoch());
-  if (const auto checkpoint = folder_.newest_checkpoint()) {
+  last_checkpoint_ = seconds_now();
+  if (const auto checkpoint = share_checkpoint(group_, folder_.newest_checkpoint())) {
     restore(*checkpoint);
   } else {
     log_.start({header()});
   }
-  if (parts_.settings.tensorboard) {
+  if (parts_.settings.tensorboard && group_.is_first()) {
     events_ = std::make_unique<EventLog>(folder_.path());
     events_->catch_up(log_.records());
   }
@@ -63,19 +64,26 @@ Trainer::Trainer(RunParts parts, RunFolder folder, Progress& progress)
 Trainer::~Trainer() = default;
 
 int64_t Trainer::steps_per_epoch() const {
-  return (train_loader_->batches() + parts_.settings.accumulate - 1) / parts_.settings.accumulate;
+  const auto of_step = parts_.settings.accumulate * group_.size();
+  return (train_loader_->batches() + of_step - 1) / of_step;
 }
 
-nlohmann::json Trainer::header() const {
-  nlohmann::json header = records::machine_facts(libtorch_version(), parts_.settings.threads);
-  header.update(
-      {{"type", "header"},
-       {"seed", parts_.settings.seed},
-       {"parameters", models::count_parameters(*parts_.model)},
-       {"train_images", train_loader_->images()},
-       {"test_images", test_loader_->images()},
-       {"settings", settings::to_json(parts_.settings)}});
-  return header;
+int64_t Trainer::images_of_step(const std::vector<data::Batch>& own) {
+  int64_t images = 0;
+  for (const auto& batch : own) images += batch.labels.size(0);
+  if (group_.alone()) return images;
+  if (parts_.settings.skip_damaged) {
+    auto all = at::full({1}, static_cast<double>(images), at::TensorOptions(at::kDouble).device(device_));
+    group_.sum(all);
+    return all.item<int64_t>();
+  }
+  const auto from = state_.batch * parts_.settings.batch_size;
+  const auto whole = parts_.settings.batch_size * parts_.settings.accumulate * group_.size();
+  return std::min(whole, train_loader_->images() - from);
+}
+
+bool Trainer::must_stop() const {
+  return group_.alone() ? interrupted() : stop_agreed_;
 }
 
 RunEnd Trainer::run() {
@@ -86,11 +94,8 @@ RunEnd Trainer::run() {
     if (train_epoch()) finish_epoch();
   }
   progress_.clear();
-  if (!stopped_) {
-    finish_run();
-    return RunEnd::Finished;
-  }
-  return *stopped_;
+  if (!stopped_ && !finish_run()) stop_here();
+  return stopped_.value_or(RunEnd::Finished);
 }
 
 bool Trainer::train_epoch() {
@@ -106,18 +111,20 @@ bool Trainer::train_epoch() {
     if (test_due()) {
       test_on_the_way();
       started = seconds_now();
-      if (interrupted()) stop_here();
+      if (must_stop()) stop_here();
     }
     if (stopped_ || !train_step()) break;
     take_time();
     show_progress();
-    const bool wanted = every > 0 && state_.step % every == 0 && state_.batch < train_loader_->batches();
-    if (interrupted()) {
+    note_if_slowed();
+    const bool wanted =
+        ((every > 0 && state_.step % every == 0) || checkpoint_time_) && state_.batch < train_loader_->batches();
+    if (must_stop()) {
       stop_here();
     } else if (wanted) {
       save_checkpoint();
     }
-    if (interrupted() || wanted) started = seconds_now();
+    if (must_stop() || wanted) started = seconds_now();
     if (stopped_) return false;
   }
   take_time();
@@ -135,37 +142,85 @@ bool Trainer::train_step() {
     if (!batch) break;
     batches.push_back(std::move(*batch));
   }
-  if (batches.empty()) return false;
+  if (group_.alone() ? batches.empty() : state_.batch >= train_loader_->batches()) return false;
   last_step_ = state_.step + 1;
   last_epoch_ = state_.epoch + 1;
   last_lr_ = optimizer.lr();
-  int64_t images_of_step = 0;
-  for (const auto& batch : batches) images_of_step += batch.labels.size(0);
+  const auto all_images = static_cast<double>(images_of_step(batches));
+  batches.erase(
+      std::remove_if(batches.begin(), batches.end(), [](const auto& batch) { return batch.labels.size(0) == 0; }),
+      batches.end());
+  DataParallel::Totals own;
+  own.stop = interrupted();
+  const auto minutes = s.checkpoint_minutes;
+  own.checkpoint = minutes > 0 && group_.is_first() && seconds_now() - last_checkpoint_ >= 60 * minutes;
   for (const auto& batch : batches) {
     const auto labels = to_device(batch.labels, device_);
     const auto step = training_step_.forward(to_device(batch.images, device_), labels);
-    const auto value = step.loss.item<double>();
-    if (!std::isfinite(value)) {
-      diverge(fmt::format("the loss became {}", std::isnan(value) ? "nan" : "infinite"));
-      return false;
-    }
     const auto images = labels.size(0);
-    // The mean over all images, also where the epoch's last batch is smaller.
-    training_step_.backward(step, static_cast<double>(images) / static_cast<double>(images_of_step));
-    state_.loss_sum += value * static_cast<double>(images);
-    state_.correct += step.scores.detach().argmax(1).eq(labels).sum().item<int64_t>();
-    state_.seen += images;
+    own.loss += step.loss.item<double>() * static_cast<double>(images);
+    own.correct += step.scores.detach().argmax(1).eq(labels).sum().item<int64_t>();
+    own.seen += images;
+    if (!std::isfinite(own.loss)) break;
+    if (&batch == &batches.back()) parallel_.begin(own);
+    // The mean over all images of all ranks, also where the epoch's last batch is smaller.
+    training_step_.backward(step, static_cast<double>(images) / all_images);
   }
+  // A rank without a batch, or with a loss that is of no use, meets the others all the same.
+  if (batches.empty() || !std::isfinite(own.loss)) parallel_.begin(own, !batches.empty());
+  const auto all = parallel_.finish();
+  stop_agreed_ = all.stop;
+  checkpoint_time_ = all.checkpoint;
+  if (!std::isfinite(all.loss)) {
+    diverge(fmt::format("the loss became {}", std::isnan(all.loss) ? "nan" : "infinite"));
+    return false;
+  }
+  state_.loss_sum += all.loss;
+  state_.correct += all.correct;
+  state_.seen += all.seen;
   if (s.clip_grad_norm > 0) torch::nn::utils::clip_grad_norm_(parts_.model->parameters(), s.clip_grad_norm);
   const bool applied = optimizer.step();
   state_.skipped += applied ? 0 : 1;
   state_.skipped_in_a_row = applied ? 0 : state_.skipped_in_a_row + 1;
+  average_weights();
   schedule_->step();
-  state_.batch = train_loader_->position();
+  state_.batch = group_.alone() ? train_loader_->position()
+                                : std::min(state_.batch + s.accumulate * group_.size(), train_loader_->batches());
   ++state_.step;
   if (state_.skipped_in_a_row >= kMaxSkipped)
     diverge(fmt::format("{} steps in a row met non-finite values", kMaxSkipped));
   return true;
+}
+
+void Trainer::average_weights() {
+  if (!average_) return;
+  const auto step_of_epoch = state_.step - state_.epoch * steps_per_epoch();
+  if (step_of_epoch % parts_.settings.model_ema_steps != 0) return;
+  average_->update();
+  if (static_cast<double>(state_.epoch) < parts_.settings.lr_warmup_epochs) average_->start_again();
+}
+
+Evaluation Trainer::with_averages(const std::function<Evaluation()>& evaluation) {
+  const KeptWeights kept(*parts_.model);
+  average_->put_into_model();
+  return evaluation();
+}
+
+void Trainer::note_if_slowed() {
+  // What ranks wait for one another stands in the log by itself.
+  if (!group_.alone()) return;
+  const auto part = core_watch_.slowed(seconds_now());
+  const auto& records = log_.records();
+  const auto told = [](const nlohmann::json& record) { return record.at("type") == "slowed"; };
+  if (!part || std::any_of(records.begin(), records.end(), told)) return;
+  const auto& s = parts_.settings;
+  progress_.note(fmt::format(
+      "the run waits for a core {:.0f} % of its time: it has {} threads on {} cores, and others work there too; give "
+      "each "
+      "its share with --threads, or compare with --jobs",
+      100 * *part, s.threads, core_count()));
+  log_.append(
+      {{"type", "slowed"}, {"step", state_.step}, {"waited", *part}, {"threads", s.threads}, {"cores", core_count()}});
 }
 
 void Trainer::stop_here() {
@@ -190,85 +245,77 @@ bool Trainer::test_due() const {
 
 void Trainer::test_on_the_way() {
   const double started = seconds_now();
-  const auto test = evaluate(*parts_.model, *test_loader_, device_, parts_.settings.eval_limit);
-  if (interrupted()) return;
+  const auto judged = judge_.on_the_way(parts_.settings.eval_limit);
+  stop_agreed_ = stop_agreed_ || judged.interrupted;
+  if (judged.interrupted) return;
   const auto steps = static_cast<double>(steps_per_epoch());
-  log_.append(
-      {{"type", "eval"},
-       {"epoch", static_cast<double>(state_.step) / steps},
-       {"step", state_.step},
-       {"images", test.images},
-       {"test_loss", test.loss},
-       {"test_top1", test.top1},
-       {"test_top5", test.top5},
-       {"cost", {{"train_seconds", state_.seconds}, {"test_seconds", seconds_now() - started}}}});
+  nlohmann::json record{
+      {"type", "eval"},
+      {"epoch", static_cast<double>(state_.step) / steps},
+      {"step", state_.step},
+      {"images", judged.images},
+      {"cost", {{"train_seconds", state_.seconds}, {"test_seconds", seconds_now() - started}}}};
+  record.update(figures_of(judge_.key(), judged));
+  log_.append(std::move(record));
 }
 
 void Trainer::finish_epoch() {
   const double started = seconds_now();
-  const auto test = evaluate(*parts_.model, *test_loader_, device_);
-  if (interrupted()) {
+  const auto judged = judge_.on_the_way();
+  auto figures = figures_of(judge_.key(), judged);
+  bool stopping = judged.interrupted;
+  if (average_ && !stopping) {
+    const auto averaged = with_averages([&] { return judge_.on_the_way(); });
+    figures.update(figures_of("ema_" + judge_.key(), averaged));
+    stopping = averaged.interrupted;
+  }
+  if (stopping) {
     // The epoch's training is done and its test is not: the checkpoint stands before the test.
     return stop_here();
   }
-  if (!std::isfinite(test.loss))
-    return diverge(fmt::format("the test loss became {}", std::isnan(test.loss) ? "nan" : "infinite"));
-  ++state_.epoch;
-  if (state_.best_epoch == 0 || test.top1 > state_.best_top1) {
-    state_.best_top1 = test.top1;
-    state_.best_epoch = state_.epoch;
+  if (!std::isfinite(judged.loss)) {
+    return diverge(fmt::format("the {} loss became {}", judge_.word(), std::isnan(judged.loss) ? "nan" : "infinite"));
   }
+  ++state_.epoch;
+  keep_best(judged.top1);
   state_.train_seconds += state_.seconds;
-  const auto seen = static_cast<double>(state_.seen);
-  const auto train_loss = state_.loss_sum / seen;
-  const auto train_top1 = percent(state_.correct, state_.seen);
-  nlohmann::json record{
-      {"type", "epoch"},
-      {"epoch", state_.epoch},
-      {"step", state_.step},
-      {"lr", last_lr_},
-      {"train_loss", train_loss},
-      {"train_top1", train_top1},
-      {"test_loss", test.loss},
-      {"test_top1", test.top1},
-      {"test_top5", test.top5},
-      {"skipped_steps", state_.skipped},
-      {"damaged_images", train_loader_->images() - state_.seen},
-      {"cost",
-       {{"train_seconds", state_.seconds},
-        {"test_seconds", seconds_now() - started},
-        {"images_per_second", seen / state_.seconds},
-        {"peak_memory_bytes", peak_memory_bytes()}}}};
-  progress_.line(fmt::format(
-      "epoch {:{}}/{}  train loss {:.4f}  acc {:5.2f} %   test loss {:.4f}  acc {:5.2f} % (best {:.2f})   {:.1f} s",
-      state_.epoch, std::to_string(parts_.settings.epochs).size(), parts_.settings.epochs, train_loss, train_top1,
-      test.loss, test.top1, state_.best_top1, state_.seconds));
-  state_.batch = 0;
-  state_.loss_sum = 0;
-  state_.correct = state_.seen = state_.skipped = 0;
-  state_.seconds = 0;
+  auto record = epoch_record(figures, seconds_now() - started);
+  if (!group_.alone()) record["cost"]["ranks"] = rank_costs();
+  say_epoch(record);
+  state_.begin_epoch();
   if (events_) events_->write(record);
   log_.append(std::move(record));
   save_checkpoint();
 }
 
-void Trainer::finish_run() {
-  const auto& records = log_.records();
-  if (records.back().at("type") != "end") {
-    const auto& last = records.back();
-    log_.append(
-        {{"type", "end"},
-         {"status", "finished"},
-         {"epochs", state_.epoch},
-         {"steps", state_.step},
-         {"test_top1", last.at("test_top1")},
-         {"best_top1", state_.best_top1},
-         {"best_epoch", state_.best_epoch},
-         {"cost",
-          {{"train_seconds", state_.train_seconds},
-           {"peak_memory_bytes", std::max(state_.peak_memory, peak_memory_bytes())}}}});
+void Trainer::keep_best(double top1) {
+  if (state_.best_epoch > 0 && top1 <= state_.best_top1) return;
+  state_.best_top1 = top1;
+  state_.best_epoch = state_.epoch;
+  // By the test set would be a choice made with what is to judge it.
+  if (judge_.validates() && group_.is_first() && weights_finite()) {
+    write_own_file(folder_.best(), {models::save_state_dict(*parts_.model)});
   }
-  write_file_atomically(folder_.model(), {models::save_state_dict(*parts_.model)});
+}
+
+bool Trainer::finish_run() {
+  // Before the log says that the run is over: whoever reads that will not come back for the weights.
+  if (group_.is_first()) write_own_file(folder_.model(), {models::save_state_dict(*parts_.model)});
+  if (average_ && group_.is_first()) write_own_file(folder_.averaged(), {average_->save()});
+  if (log_.records().back().at("type") == "end") return true;
+  const auto figures = final_figures();
+  if (!figures) return false;
+  nlohmann::json record{
+      {"type", "end"},
+      {"status", "finished"},
+      {"epochs", state_.epoch},
+      {"steps", state_.step},
+      {"cost",
+       {{"train_seconds", state_.train_seconds},
+        {"peak_memory_bytes", std::max(state_.peak_memory, peak_memory_bytes())}}}};
+  record.update(*figures);
+  log_.append(std::move(record));
+  return true;
 }
 
 void Trainer::diverge(const std::string& what) {
@@ -276,7 +323,8 @@ void Trainer::diverge(const std::string& what) {
   stopped_ = RunEnd::Diverged;
   // A checkpoint is known to be good when a step after it had a finite loss.
   std::string good = "none yet";
-  for (const auto& [step, path] : numbered_checkpoints(folder_.path())) {
+  const bool has_folder = group_.is_first();
+  for (const auto& [step, path] : has_folder ? numbered_checkpoints(folder_.path()) : NumberedCheckpoints()) {
     if (step + 1 < last_step_ && good == "none yet") good = path.string();
   }
   message_ = fmt::format(
@@ -292,31 +340,6 @@ void Trainer::diverge(const std::string& what) {
        {"cost",
         {{"train_seconds", state_.train_seconds + state_.seconds},
          {"peak_memory_bytes", std::max(state_.peak_memory, peak_memory_bytes())}}}});
-}
-
-double Trainer::fraction() const {
-  const auto batches = static_cast<double>(train_loader_->batches());
-  return (static_cast<double>(state_.epoch) + static_cast<double>(state_.batch) / batches) /
-         static_cast<double>(parts_.settings.epochs);
-}
-
-void Trainer::show_progress() {
-  const auto epoch = state_.epoch + 1;
-  const auto epochs = parts_.settings.epochs;
-  const auto batches = train_loader_->batches();
-  const auto loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(1, state_.seen));
-  const auto accuracy = percent(state_.correct, state_.seen);
-  const auto speed = static_cast<double>(state_.seen) / std::max(1e-9, state_.seconds);
-  progress_.at(
-      fraction(),
-      fmt::format("epoch {}/{}  loss {:.3f}  acc {:5.2f} %  {:.0f} img/s", epoch, epochs, loss, accuracy, speed),
-      {{"epoch", epoch},
-       {"epochs", epochs},
-       {"done", state_.epoch * batches + state_.batch},
-       {"total", epochs * batches},
-       {"loss", loss},
-       {"accuracy", accuracy},
-       {"images_per_second", speed}});
 }
 
 }  // namespace sgdph::lab::train

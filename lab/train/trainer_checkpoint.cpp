@@ -1,5 +1,6 @@
 // What of a run goes into a checkpoint, and comes back out of it.
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/machine.h"
 #include "models/state_dict.h"
@@ -55,7 +56,11 @@ void Trainer::restore(const formats::CheckpointFile& file) {
     parts_.optimizer->load(file.section("optimizer", where));
     restore_schedule(*schedule_, file.section("schedule", where));
     restore_generator(device_, file.section("generator", where));
-    const auto state = file.meta.at("state").get<RunState>();
+    if (average_) {
+      average_->load(file.section(kAverageSection, where), file.meta.at("model_ema_updates").get<int64_t>(), where);
+    }
+    auto state = file.meta.at("state").get<RunState>();
+    move_to_batches_of(state, file.meta.at("settings").value("batch_size", parts_.settings.batch_size));
     const auto& s = parts_.settings;
     if (state.epoch > s.epochs || (state.epoch == s.epochs && state.batch > 0)) {
       fail("--epochs: the run has done {} epochs already, more than {}", state.epoch, s.epochs);
@@ -68,6 +73,7 @@ void Trainer::restore(const formats::CheckpointFile& file) {
       head["threads"] = s.threads;
     }
     head["settings"] = settings::to_json(s);
+    note_ranks(head);
     folder_.replace_settings(s);
     log_.start(std::move(records));
     state_ = state;
@@ -79,13 +85,21 @@ void Trainer::restore(const formats::CheckpointFile& file) {
   }
 }
 
+void Trainer::move_to_batches_of(RunState& state, int64_t old_size) const {
+  const auto size = parts_.settings.batch_size;
+  if (old_size == size) return;
+  // Steps have the same images with batches of another size on another number of ranks.
+  state.batch = std::min((state.batch * old_size + size - 1) / size, train_loader_->batches());
+}
+
 std::string Trainer::save_checkpoint() {
   if (!weights_finite()) {
     diverge("a weight became non-finite");
     return "";
   }
   state_.peak_memory = std::max(state_.peak_memory, peak_memory_bytes());
-  const nlohmann::json meta{
+  last_checkpoint_ = seconds_now();
+  nlohmann::json meta{
       {"version", sgdph_version()},
       {"settings", settings::to_json(parts_.settings)},
       {"classes", parts_.data.train->classes()},
@@ -96,12 +110,14 @@ std::string Trainer::save_checkpoint() {
   const auto optimizer = parts_.optimizer->save();
   const auto schedule = archived(*schedule_);
   const auto generator = generator_state(device_);
-  return folder_
-      .add_checkpoint(
-          state_.step, meta,
-          {{"model", model}, {"optimizer", optimizer}, {"schedule", schedule}, {"generator", generator}},
-          parts_.settings.keep_checkpoints)
-      .string();
+  formats::CheckpointSections sections{
+      {"model", model}, {"optimizer", optimizer}, {"schedule", schedule}, {"generator", generator}};
+  const auto average = average_ ? average_->save() : std::string();
+  if (average_) {
+    meta["model_ema_updates"] = average_->updates();
+    sections.emplace_back(kAverageSection, average);
+  }
+  return folder_.add_checkpoint(state_.step, meta, sections, parts_.settings.keep_checkpoints).string();
 }
 
 bool Trainer::weights_finite() const {

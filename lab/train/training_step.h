@@ -4,10 +4,14 @@
 
 #include "models/image_model.h"
 #include "optimizers/training_optimizer.h"
+#include "settings/settings.h"
 
 namespace sgdph::lab::train {
 
-/// Gradients of one batch, and the curvature that is due: from the same graph, or, if `curvature_batch` is less than 1,
+/// The network's scores; `bf16`: by autocast to bfloat16, and in 32 bits again.
+at::Tensor scores_of(models::ImageModel& model, const at::Tensor& images, bool bf16);
+
+/// Gradients of one batch, and the curvature that is due: from the same graph, or, if `curvature_batch` is below 1,
 /// from a second pass over the batch's first images after the first graph is freed. That pass leaves the running
 /// statistics of batch norm alone.
 class TrainingStep {
@@ -17,9 +21,15 @@ class TrainingStep {
     at::Tensor scores, loss;
   };
 
-  TrainingStep(
-      models::ImageModel& model, optimizers::TrainingOptimizer& optimizer, double curvature_batch,
-      double label_smoothing = 0);
+  struct Options {
+    double curvature_batch = 1;  ///< part of the batch
+    double label_smoothing = 0;
+    bool bf16 = false;  ///< autocast to bfloat16
+  };
+  static Options options_of(const settings::Settings& settings);
+
+  TrainingStep(models::ImageModel& model, optimizers::TrainingOptimizer& optimizer, const Options& options)
+      : model_(model), optimizer_(optimizer), options_(options) {}
 
   /// Gradients are let go, not set to zero: autograd then hands its own on instead of adding them up.
   void clear_gradients() const;
@@ -30,8 +40,7 @@ class TrainingStep {
  private:
   models::ImageModel& model_;
   optimizers::TrainingOptimizer& optimizer_;
-  double curvature_batch_;
-  double label_smoothing_;
+  Options options_;
 };
 
 }  // namespace sgdph::lab::train

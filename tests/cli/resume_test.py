@@ -13,10 +13,10 @@ import support
 
 
 class Resume(support.CommandTest):
-    def kill_and_resume(self, opt, kills, epochs=24):
+    def kill_and_resume(self, opt, kills, epochs=24, extra=()):
         """Kills the run at random moments, `kills` times, then lets it finish; it must equal a calm one."""
         calm, wild = self.folder / "calm", self.folder / "wild"
-        options = ["--checkpoint-every", 1, "--seed", 3]
+        options = ["--checkpoint-every", 1, "--seed", 3, *extra]
         started = time.monotonic()
         self.succeed(*self.small(opt, 1, None, "--dry-run"))
         startup = time.monotonic() - started
@@ -60,6 +60,11 @@ class Resume(support.CommandTest):
     def test_a_run_of_adahessian_killed_five_times_ends_with_the_same_bits(self):
         self.kill_and_resume("adahessian", kills=5)
 
+    def test_a_run_with_validation_averages_and_bfloat16_killed_three_times_ends_with_the_same_bits(self):
+        extra = ["--val-split", "0.25", "--model-ema", "--model-ema-steps", "2", "--model-ema-decay", "0.99", "--amp", "bf16",
+                 "--norm-weight-decay", "0", "--eval-every", "0.5"]
+        self.kill_and_resume("sgd-ph", kills=3, epochs=12, extra=extra)
+
     @support.slow
     def test_a_run_of_sgdm_killed_twenty_times_ends_with_the_same_bits(self):
         self.kill_and_resume("sgdm", kills=20)
@@ -94,6 +99,23 @@ class Resume(support.CommandTest):
         done = self.run_sgdph("eval", newest)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(step, 0)
+
+    def test_the_same_command_starts_and_continues_a_run_with_auto_resume(self):
+        calm, output = self.folder / "calm", self.folder / "run"
+        words = self.small("sgdm", 3, output, "--auto-resume", "--checkpoint-every", "2")
+        self.succeed(*self.small("sgdm", 3, calm, "--checkpoint-every", "2"))
+        self.assertNotIn("continuing", self.succeed(*words).stdout)
+        max(output.glob("*.ckpt")).unlink()
+        self.assertIn("continuing", self.succeed(*words).stdout)
+        self.assert_same_run(calm, output)
+        self.succeed(*words)  # a run that is done is done
+        self.assert_same_run(calm, output)
+        self.refuse(*words, "--label-smoothing", "0.1", says="label_smoothing is 0.0 in this run, not 0.1")
+        self.refuse(*words, "--resume", output, says="give one of them")
+        for checkpoint in output.glob("*.ckpt"):  # one that was killed before its first
+            checkpoint.unlink()
+        self.succeed(*words)
+        self.assert_same_run(calm, output)
 
     def damage_newest(self, damage):
         calm, hurt = self.folder / "calm", self.folder / "hurt"

@@ -1,15 +1,19 @@
 """What the tests of the command share: a small data set, runs of the program, and how to compare two runs."""
 
 import fcntl
+import http.server
+import io
 import json
 import os
 import pty
+import random
 import re
 import shutil
 import signal
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import termios
 import threading
@@ -33,10 +37,91 @@ def figures(folder):
     """Every figure of a log but times and memory."""
     kept = []
     for record in records(folder):
+        if record["type"] == "slowed":  # by what else the machine did
+            continue
         record.pop("cost", None)
         record.pop("started", None)
         kept.append(record)
     return kept
+
+
+def with_faults(under, count, **chosen):
+    """The environment of a command with the library of tests/support/faults.cpp, which numbers the calls on files under a
+    folder in the file `count`; chosen: call, at, error, lasting, journal, clock."""
+    Path(count).unlink(missing_ok=True)
+    given = {"under": under, "count": count, **chosen}
+    return dict(os.environ, LD_PRELOAD=os.environ["SGDPH_FAULTS"], **{f"SGDPH_FAULTS_{k.upper()}": str(v) for k, v in given.items()})
+
+
+CALLS = ["open", "write", "fsync", "rename", "mkdir", "link", "unlink", "close", "truncate", "any"]
+
+
+def calls_in(count):
+    """How many calls of each kind there were."""
+    return dict(zip(CALLS, struct.unpack("10q", Path(count).read_bytes())))
+
+
+def write_cifar100(path, train=200, test=100):
+    """A small CIFAR-100 as its makers pack it."""
+    rng = random.Random(7)
+    with tarfile.open(path, "w:gz") as archive:
+        def add(name, content):
+            entry = tarfile.TarInfo("cifar-100-binary/" + name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+
+        for name, images in (("train.bin", train), ("test.bin", test)):
+            add(name, b"".join(bytes([i % 20, i % 100]) + rng.randbytes(3072) for i in range(images)))
+        add("fine_label_names.txt", b"".join(b"class%d\n" % i for i in range(100)))
+    return Path(path)
+
+
+class Server:
+    """Files over HTTP on this machine, in pieces, so that a download can be cut off; `answer` may lie."""
+
+    def __init__(self, files, pause=0.0, answer=None):
+        outer = self
+        self.files, self.requests = files, []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                outer.requests.append(self.path)
+                body, start = outer.files[self.path], 0
+                if self.headers.get("Range"):
+                    start = int(self.headers["Range"].split("=")[1].rstrip("-"))
+                headers = {"ETag": '"one"', "Content-Length": len(body) - start}
+                if start:
+                    headers["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
+                status = 206 if start else 200
+                if answer:
+                    status, headers, body, start = answer(status, headers, body, start)
+                try:
+                    self.send_response(status)
+                    for name, value in headers.items():
+                        self.send_header(name, str(value))
+                    self.end_headers()
+                    for at in range(start, len(body), 65536):
+                        self.wfile.write(body[at:at + 65536])
+                        time.sleep(pause)
+                except OSError:  # the other side was killed
+                    pass
+                self.close_connection = True
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.server.server_port}{path}"
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
 
 
 class CommandTest(unittest.TestCase):
@@ -64,7 +149,7 @@ class CommandTest(unittest.TestCase):
 
     def run_sgdph(self, *words, **options):
         options.setdefault("cwd", self.folder)
-        return subprocess.run(self.command(*words), capture_output=True, text=True, timeout=300, **options)
+        return subprocess.run(self.command(*words), capture_output=True, text=True, errors="replace", timeout=300, **options)
 
     def succeed(self, *words, **options):
         done = self.run_sgdph(*words, **options)
@@ -123,7 +208,10 @@ class CommandTest(unittest.TestCase):
 
     def assert_same_run(self, one, other):
         self.assertEqual(figures(one), figures(other))
-        self.assertEqual((Path(one) / "model.pt").read_bytes(), (Path(other) / "model.pt").read_bytes())
+        for name in ("model.pt", "best.pt", "ema.pt"):
+            weights = [path.read_bytes() if (path := Path(run) / name).exists() else None for run in (one, other)]
+            self.assertEqual(weights[0], weights[1], name)
+        self.assertTrue((Path(one) / "model.pt").exists())
 
 
 def slow(test):

@@ -1,6 +1,7 @@
 #include "train/training_step.h"
 #include "models/models.h"
 #include "support/checks.h"
+#include "train/run_parts.h"
 
 #include <gtest/gtest.h>
 #include <sgdph/sgdph.h>
@@ -73,7 +74,7 @@ TEST(BatchPart, OfNothingOrMoreThanAllIsRefusedWithTheValue) {
 
 TEST(TrainingStep, TakesGradientsFromTheWholeBatchAndCurvatureFromItsFirstImages) {
   Task split;
-  const TrainingStep step(*split.model, *split.optimizer, 0.25);
+  const TrainingStep step(*split.model, *split.optimizer, {0.25});
   step.clear_gradients();
   step.backward(step.forward(split.images, split.labels));
   split.optimizer->step();
@@ -91,7 +92,7 @@ TEST(TrainingStep, TakesGradientsFromTheWholeBatchAndCurvatureFromItsFirstImages
 
 TEST(TrainingStep, LeavesRunningStatisticsToTheWholeBatch) {
   Task split;
-  const TrainingStep step(*split.model, *split.optimizer, 0.25);
+  const TrainingStep step(*split.model, *split.optimizer, {0.25});
   step.backward(step.forward(split.images, split.labels));
   Task whole;
   plain_loss(whole, 16);
@@ -102,7 +103,7 @@ TEST(TrainingStep, LeavesRunningStatisticsToTheWholeBatch) {
 
 TEST(TrainingStep, MeasuresOnlyWhenARefreshIsDue) {
   Task task(/*refresh_every=*/3);
-  const TrainingStep step(*task.model, *task.optimizer, 0.5);
+  const TrainingStep step(*task.model, *task.optimizer, {0.5});
   std::string refreshed;
   for (int i = 0; i < 6; ++i) {
     step.clear_gradients();
@@ -116,7 +117,7 @@ TEST(TrainingStep, MeasuresOnlyWhenARefreshIsDue) {
 TEST(TrainingStep, TakesAtLeastTwoImagesAndNoMoreThanThereAre) {
   for (const int64_t images : {16, 1}) {
     Task task;
-    const TrainingStep step(*task.model, *task.optimizer, 0.01);
+    const TrainingStep step(*task.model, *task.optimizer, {0.01});
     step.backward(step.forward(task.images.narrow(0, 0, images), task.labels.narrow(0, 0, images)));
     EXPECT_TRUE(task.optimizer->step());
     ASSERT_EQ(task.sgd_ph().last_step().blocks_refreshed.size(), 1);
@@ -133,7 +134,7 @@ TEST(TrainingStep, GivesAdaHessianItsCurvatureFromTheFirstImages) {
     return task.model->parameters();
   };
   const auto found = train([](Task& task) {
-    const TrainingStep step(*task.model, *task.optimizer, 0.25);
+    const TrainingStep step(*task.model, *task.optimizer, {0.25});
     step.backward(step.forward(task.images, task.labels));
   });
   const auto by_hand = [](int64_t count) {
@@ -150,6 +151,21 @@ TEST(TrainingStep, GivesAdaHessianItsCurvatureFromTheFirstImages) {
     all_the_same = all_the_same && torch::equal(found[i], other[i]);
   }
   EXPECT_FALSE(all_the_same);
+}
+
+TEST(SecondDerivatives, OfAllOurNetworksAreThere) {
+  Task task;
+  EXPECT_EQ(without_second_derivative(plain_loss(task, 4), task.model->parameters()), "");
+}
+
+TEST(SecondDerivatives, ThatAreMissingAreFoundBeforeTheyAreAskedFor) {
+  auto weight = torch::ones({1, 2, 2, 2}, torch::kDouble).set_requires_grad(true);
+  const auto places = torch::zeros({1, 2, 2, 2}, torch::kDouble);
+  const auto loss = torch::nn::functional::grid_sample(
+                        weight, places, torch::nn::functional::GridSampleFuncOptions().align_corners(false))
+                        .pow(2)
+                        .sum();
+  EXPECT_NE(without_second_derivative(loss, {weight}).find("grid_sampler_2d_backward"), std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,68 @@
+#include "train/ranks.h"
+
+#include "base/error.h"
+#include "base/machine.h"
+#include "dist/address.h"
+#include "train/libtorch.h"
+
+#include <algorithm>
+
+namespace sgdph::lab::train {
+
+void take_environment(settings::Settings& settings, const dist::Environment& environment, bool ranks_given) {
+  if (ranks_given && settings.ranks != environment.size) {
+    fail(
+        "--ranks: {} are asked for, and {}; start them with torchrun, mpirun or srun (docs/many-machines.md)",
+        settings.ranks,
+        environment.alone() ? "this is one process"
+                            : fmt::format("{} started {}", environment.launcher, environment.size));
+  }
+  settings.ranks = environment.size;
+  if (environment.alone()) return;
+  if (settings.threads == 0) {
+    // By hand nobody says how many share this host, but then a loopback address does.
+    const bool one_host = environment.address == "localhost" || dist::is_loopback(environment.address);
+    const auto here = one_host ? environment.size : environment.local_size;
+    settings.threads = std::max<int64_t>(1, core_count() / std::max<int64_t>(1, here));
+  }
+  if (settings.device.rfind("cuda", 0) == 0) settings.device = fmt::format("cuda:{}", environment.local_rank);
+}
+
+nlohmann::json version_facts() {
+  return {{"the version of sgdph", sgdph_version()}, {"the version of LibTorch", libtorch_version()}};
+}
+
+nlohmann::json facts_of(const settings::Settings& settings) {
+  auto copy = settings;
+  auto facts = version_facts();
+  for (const auto& field : settings::fields_of(copy)) {
+    if (field.result && field.key != "device") facts[field.flags.substr(field.flags.rfind("--"))] = field.get();
+  }
+  return facts;
+}
+
+settings::Settings on_other_ranks(const settings::Settings& stored, settings::Settings& given, bool batches_given) {
+  auto same = stored;
+  const auto images = stored.ranks * stored.accumulate * stored.batch_size;
+  if (!batches_given) {
+    const auto batches = stored.ranks * stored.accumulate;
+    if (batches % given.ranks != 0) {
+      fail(
+          "a step of this run has {} images, {} batches of {}, which {} ranks cannot share; give --batch-size and "
+          "--accumulate whose product is a {}th of them, or another number of ranks",
+          images, batches, stored.batch_size, given.ranks, given.ranks);
+    }
+    given.accumulate = batches / given.ranks;
+  } else if (given.ranks * given.accumulate * given.batch_size != images) {
+    fail(
+        "a step of this run has {} images; {} ranks with --accumulate {} and --batch-size {} would have {}", images,
+        given.ranks, given.accumulate, given.batch_size, given.ranks * given.accumulate * given.batch_size);
+  }
+  same.ranks = given.ranks;
+  same.accumulate = given.accumulate;
+  same.batch_size = given.batch_size;
+  if (same.device.rfind("cuda", 0) == 0 && given.device.rfind("cuda", 0) == 0) same.device = given.device;
+  return same;
+}
+
+}  // namespace sgdph::lab::train

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "dist/environment.h"
+#include "settings/settings.h"
+
+namespace sgdph::lab::train {
+
+/// Fits settings to a process among others: their number, its share of the host's threads and its GPU. Refuses a
+/// number of ranks that was asked for and is not there.
+void take_environment(settings::Settings& settings, const dist::Environment& environment, bool ranks_given);
+
+/// What ranks must agree about: versions, and of resolved settings all that decides the result.
+nlohmann::json facts_of(const settings::Settings& settings);
+/// The versions alone.
+nlohmann::json version_facts();
+
+/// Settings of a run that goes on with another number of ranks: every step keeps its images, so another number of
+/// batches is accumulated; or batches have another size, if the given settings say so. Refuses what does not add up.
+/// Returns the run's settings as they would stand for these ranks.
+settings::Settings on_other_ranks(const settings::Settings& stored, settings::Settings& given, bool batches_given);
+
+}  // namespace sgdph::lab::train

@@ -1,0 +1,142 @@
+// What a run says of itself: in its log, and to those who watch it.
+
+#include "base/machine.h"
+#include "models/models.h"
+#include "records/run_record.h"
+#include "train/libtorch.h"
+#include "train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sgdph::lab::train {
+namespace {
+
+double percent(int64_t part, int64_t whole) {
+  return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+}  // namespace
+
+nlohmann::json Trainer::header() const {
+  nlohmann::json header = records::machine_facts(libtorch_version(), parts_.settings.threads);
+  header.update(
+      {{"type", "header"},
+       {"seed", parts_.settings.seed},
+       {"parameters", models::count_parameters(*parts_.model)},
+       {"train_images", train_loader_->images()},
+       {"test_images", judge_.test_images()},
+       {"settings", settings::to_json(parts_.settings)}});
+  if (judge_.validates()) header["validation_images"] = judge_.validation_images();
+  note_ranks(header);
+  return header;
+}
+
+void Trainer::note_ranks(nlohmann::json& header) const {
+  for (const auto* key : {"ranks", "hosts", "last_batches"}) header.erase(key);
+  if (group_.alone()) return;
+  header["ranks"] = group_.size();
+  header["hosts"] = group_.hosts();
+  header["last_batches"] = "exact: every image of an epoch counts once, by its share of the step";
+}
+
+nlohmann::json Trainer::rank_costs() {
+  const auto waited = group_.gather(group_.waited() - waited_before_);
+  waited_before_ = group_.waited();
+  auto costs = nlohmann::json::array();
+  const auto hosts = group_.hosts();
+  for (size_t rank = 0; rank < hosts.size(); ++rank) {
+    costs.push_back({{"rank", rank}, {"host", hosts[rank]}, {"waiting_seconds", waited[rank]}});
+  }
+  return costs;
+}
+
+nlohmann::json Trainer::epoch_record(const nlohmann::json& judged, double seconds) const {
+  const auto seen = static_cast<double>(state_.seen);
+  nlohmann::json record{
+      {"type", "epoch"},
+      {"epoch", state_.epoch},
+      {"step", state_.step},
+      {"lr", last_lr_},
+      {"train_loss", state_.loss_sum / seen},
+      {"train_top1", percent(state_.correct, state_.seen)},
+      {"skipped_steps", state_.skipped},
+      {"damaged_images", train_loader_->images() - state_.seen},
+      {"cost",
+       {{"train_seconds", state_.seconds},
+        {"test_seconds", seconds},
+        {"images_per_second", seen / state_.seconds},
+        {"peak_memory_bytes", peak_memory_bytes()}}}};
+  record.update(judged);
+  return record;
+}
+
+void Trainer::say_epoch(const nlohmann::json& record) const {
+  const auto figure = [&](const std::string& key) { return record.at(key).get<double>(); };
+  const auto averaged = average_ ? fmt::format("  EMA {:5.2f} %", figure("ema_" + judge_.key() + "_top1")) : "";
+  progress_.line(fmt::format(
+      "epoch {:{}}/{}  train loss {:.4f}  acc {:5.2f} %   {} loss {:.4f}  acc {:5.2f} % (best {:.2f}){}   {:.1f} s",
+      state_.epoch, std::to_string(parts_.settings.epochs).size(), parts_.settings.epochs, figure("train_loss"),
+      figure("train_top1"), judge_.word(), figure(judge_.key() + "_loss"), figure(judge_.key() + "_top1"),
+      state_.best_top1, averaged, state_.seconds));
+}
+
+std::optional<nlohmann::json> Trainer::final_figures() {
+  const auto& last = log_.records().back();
+  nlohmann::json figures{{"best_top1", state_.best_top1}, {"best_epoch", state_.best_epoch}};
+  if (!judge_.validates()) {
+    for (const auto* key : {"test_top1", "ema_test_top1"}) {
+      if (last.contains(key)) figures[key] = last.at(key);
+    }
+    return figures;
+  }
+  const auto tested = judge_.at_the_end();
+  figures.update(figures_of("test", tested));
+  figures["val_top1"] = last.at("val_top1");
+  bool stopping = tested.interrupted;
+  auto best = tested;
+  if (state_.best_epoch != state_.epoch) {
+    const KeptWeights kept(*parts_.model);
+    // The others need not see the folder.
+    if (group_.is_first()) load_weights(*parts_.model, folder_.best().string());
+    share_weights(*parts_.model, group_);
+    best = judge_.at_the_end();
+    stopping = stopping || best.interrupted;
+  }
+  figures.update(figures_of("best_test", best));
+  if (average_) {
+    const auto averaged = with_averages([&] { return judge_.at_the_end(); });
+    figures.update(figures_of("ema_test", averaged));
+    stopping = stopping || averaged.interrupted;
+  }
+  if (stopping) return std::nullopt;
+  return figures;
+}
+
+double Trainer::fraction() const {
+  const auto batches = static_cast<double>(train_loader_->batches());
+  return (static_cast<double>(state_.epoch) + static_cast<double>(state_.batch) / batches) /
+         static_cast<double>(parts_.settings.epochs);
+}
+
+void Trainer::show_progress() {
+  const auto epoch = state_.epoch + 1;
+  const auto epochs = parts_.settings.epochs;
+  const auto batches = train_loader_->batches();
+  const auto loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(1, state_.seen));
+  const auto accuracy = percent(state_.correct, state_.seen);
+  const auto speed = static_cast<double>(state_.seen) / std::max(1e-9, state_.seconds);
+  progress_.at(
+      fraction(),
+      fmt::format("epoch {}/{}  loss {:.3f}  acc {:5.2f} %  {:.0f} img/s", epoch, epochs, loss, accuracy, speed),
+      {{"epoch", epoch},
+       {"epochs", epochs},
+       {"done", state_.epoch * batches + state_.batch},
+       {"total", epochs * batches},
+       {"loss", loss},
+       {"accuracy", accuracy},
+       {"images_per_second", speed}});
+}
+
+}  // namespace sgdph::lab::train

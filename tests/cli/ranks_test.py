@@ -1,0 +1,441 @@
+"""Runs of several processes on loopback: what they compute, and how they end when one of them fails.
+
+Everything here is bounded in time. Without Gloo's headers the program says what is missing; then the rest is skipped."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+import support
+
+HOST = socket.gethostname()
+LOST = 75
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class RankTest(support.CommandTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        done = subprocess.run([support.SGDPH, "train", "--dry-run", "--data-path", cls.data, "--dist-timeout", "1"],
+                              env=cls.variables(0, 2, 1), capture_output=True, text=True)
+        if "built without Gloo" in done.stderr:
+            cls.tearDownClass()
+            raise unittest.SkipTest("this build has no Gloo: install libgloo-dev")
+
+    def small(self, opt="sgdm", epochs=2, output=None, *extra):
+        """What is given here takes the place of the usual."""
+        usual = {"--dataset": "fashion-mnist", "--data-path": self.data, "--width": 0.5, "-b": 32, "--opt": opt,
+                 "--epochs": epochs, "--threads": 1}
+        words = ["train"]
+        for option, value in usual.items():
+            if option not in extra:
+                words += [option, value]
+        return words + list(extra) + (["--output-dir", output] if output else [])
+
+    @staticmethod
+    def variables(rank, size, port, **more):
+        mine = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
+        mine.update(RANK=str(rank), WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+        mine.update({k: str(v) for k, v in more.items()})
+        return mine
+
+    def start(self, size, words, ranks=None, port=None, of_rank=None, more=None, command=None):
+        """The processes by rank; `of_rank(rank)` gives words of one rank, `more(rank)` its variables."""
+        port = port or free_port()
+        started = {}
+        for rank in ranks or range(size):
+            extra = of_rank(rank) if of_rank else []
+            started[rank] = subprocess.Popen(
+                self.command(*words, *extra), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
+                env=self.variables(rank, size, port, **(more(rank) if more else {})))
+        return started
+
+    def finish(self, processes, timeout=120):
+        """Exit code, output and errors of each; those that do not end are killed, and fail the test."""
+        ends = {}
+        deadline = time.monotonic() + timeout
+        try:
+            for rank, process in processes.items():
+                out, err = process.communicate(timeout=max(0.1, deadline - time.monotonic()))
+                ends[rank] = (process.returncode, out, err)
+        finally:
+            for process in processes.values():
+                if process.poll() is None:
+                    process.kill()
+        return ends
+
+    def together(self, size, *words, **options):
+        """All ranks succeed; what rank 0 said. The others say nothing."""
+        ends = self.finish(self.start(size, words, **options))
+        for rank, (code, out, err) in ends.items():
+            self.assertEqual(code, 0, f"rank {rank}: {err}")
+            if rank > 0:
+                self.assertEqual(out + err, "")
+        return ends[0][1]
+
+    def expect_lost(self, ends, *says):
+        """Each ended with one line that names itself, its host and these words, and the code of lost peers."""
+        for rank, (code, _, err) in ends.items():
+            self.assertEqual(code, LOST, f"rank {rank}: {err}")
+            lines = [line for line in err.splitlines() if line.startswith("sgdph: rank")]
+            self.assertEqual(len(lines), 1, err)
+            self.assertIn(f"rank {rank} of ", lines[0])
+            self.assertIn(f"on {HOST}", lines[0])
+            for word in says:
+                self.assertIn(word, lines[0])
+
+    def wait_for_checkpoint(self, folder, count=1, timeout=60):
+        deadline = time.monotonic() + timeout
+        while len(list(folder.glob("*.ckpt"))) < count:
+            self.assertLess(time.monotonic(), deadline, "no checkpoint came")
+            time.sleep(0.02)
+
+    def losses(self, folder):
+        return [record["train_loss"] for record in support.records(folder) if record["type"] == "epoch"]
+
+
+class Results(RankTest):
+    PLAIN = ["--norm", "layer", "-b", 16]  # no running statistics, which one process advances more often
+
+    def test_two_ranks_end_with_the_bits_of_one_process_that_accumulates_two_batches(self):
+        one, two = self.folder / "one", self.folder / "two"
+        for opt in ("sgd-ph", "adahessian", "sgdm"):
+            self.succeed(*self.small(opt, 2, one, *self.PLAIN, "--accumulate", 2, "--train-limit", 250))
+            self.together(2, *self.small(opt, 2, two, *self.PLAIN, "--train-limit", 250))
+            self.assertEqual((one / "model.pt").read_bytes(), (two / "model.pt").read_bytes(), opt)
+            self.assertEqual(self.losses(one), self.losses(two))
+            shutil.rmtree(one)
+            shutil.rmtree(two)
+
+    def test_a_run_goes_on_with_another_number_of_ranks_and_the_same_steps(self):
+        calm, moved = self.folder / "calm", self.folder / "moved"
+        self.succeed(*self.small("sgd-ph", 3, calm, *self.PLAIN, "--accumulate", 6))
+        self.together(2, *self.small("sgd-ph", 1, moved, *self.PLAIN, "--accumulate", 3))
+        self.succeed("train", "--resume", moved, "--epochs", 2)
+        said = self.together(3, "train", "--resume", moved, "--epochs", 3)
+        self.assertIn("a step has 96 images, 32 of each rank", said)
+        for here, there in zip(self.losses(calm), self.losses(moved)):
+            self.assertAlmostEqual(here, there, delta=1e-4 * here)
+        steps = [[r["step"] for r in support.records(run) if r["type"] == "epoch"] for run in (calm, moved)]
+        self.assertEqual(*steps)
+        # Batches of another size may be chosen, as long as a step keeps its images.
+        self.together(2, "train", "--resume", moved, "--epochs", 4, "--batch-size", 48, "--accumulate", 1)
+        self.refuse("train", "--resume", moved, "--epochs", 5, "--batch-size", 50, "--accumulate", 1,
+                    says="a step of this run has 96 images", writes_nothing=False)
+        ends = self.finish(self.start(4, ["train", "--resume", moved, "--epochs", 5]))
+        self.assertIn(2, [code for code, _, _ in ends.values()])
+        self.assertIn("4 ranks cannot share", "".join(err for _, _, err in ends.values()))
+
+    def test_there_is_one_log_one_checkpoint_and_a_waiting_time_for_each_rank(self):
+        run = self.folder / "run"
+        out = self.together(3, *self.small("sgd-ph", 2, run, "-b", 16))
+        self.assertIn("epoch 2/2", out)
+        records = support.records(run)
+        self.assertEqual(records[0]["ranks"], 3)
+        self.assertEqual(records[0]["hosts"], [HOST] * 3)
+        self.assertEqual([r["type"] for r in records], ["header", "epoch", "epoch", "end"])
+        costs = records[1]["cost"]["ranks"]
+        self.assertEqual([c["rank"] for c in costs], [0, 1, 2])
+        self.assertTrue(all(c["waiting_seconds"] >= 0 and c["host"] == HOST for c in costs))
+        self.assertEqual(sorted(p.name for p in run.iterdir() if p.suffix in (".ckpt", ".pt", ".jsonl", ".toml")),
+                         ["checkpoint-000000006.ckpt", "checkpoint-000000012.ckpt", "log.jsonl", "model.pt", "settings.toml"])
+
+    def test_evaluation_counts_every_image_once(self):
+        run = self.folder / "run"
+        self.succeed(*self.small("sgdm", 1, run))
+        for limit in (61, 64, 7):
+            words = ["eval", run, "--json", "--test-limit", limit, "-b", 8]
+            one = json.loads(self.succeed(*words).stdout)
+            three = json.loads(self.together(3, *words))
+            self.assertEqual(one["images"], limit)
+            self.assertAlmostEqual(one.pop("loss"), three.pop("loss"), places=6)
+            self.assertEqual(one, three)
+
+    def test_sigterm_to_one_rank_stops_all_at_the_same_step_with_one_checkpoint(self):
+        calm, run = self.folder / "calm", self.folder / "run"
+        words = ["-b", 16, "--checkpoint-every", 2]
+        self.together(2, *self.small("sgd-ph", 30, calm, *words))
+        processes = self.start(2, self.small("sgd-ph", 30, run, *words))
+        self.wait_for_checkpoint(run)
+        processes[1].send_signal(signal.SIGTERM)
+        ends = self.finish(processes, 60)
+        self.assertEqual([ends[0][0], ends[1][0]], [130, 130], ends)
+        self.assertIn("stopped at step", ends[0][2])
+        self.assertEqual(ends[1][2], "")
+        self.together(2, "train", "--resume", run)
+        self.assertEqual((calm / "model.pt").read_bytes(), (run / "model.pt").read_bytes())
+
+    def test_checkpoints_by_time(self):
+        run = self.folder / "run"
+        self.together(2, *self.small("sgdm", 2, run, "-b", 16, "--checkpoint-minutes", 1e-6, "--keep-checkpoints", 50))
+        self.assertEqual(len(list(run.glob("*.ckpt"))), 16)
+
+    def test_a_comparison_is_shared_by_ranks(self):
+        words = ["compare", "--dataset", "fashion-mnist", "--data-path", self.data, "--width", "0.5", "-b", 16, "--opts",
+                 "sgdm,sgd-ph", "--epochs", 1, "--threads", 1, "--output-dir", self.folder / "study"]
+        out = self.together(2, *words)
+        self.assertIn("SGD-PH", out)
+        for opt in ("sgdm", "sgd-ph"):
+            self.assertEqual(support.records(self.folder / "study" / f"{opt}-seed1")[0]["ranks"], 2)
+
+
+class Faults(RankTest):
+    def long_run(self, output, *extra):
+        return self.small("sgd-ph", 500, output, "-b", 16, "--checkpoint-every", 4, "--dist-timeout", 6, *extra)
+
+    def after_fault(self, victim, fault, size=3):
+        """The ends of the others, and how long they took."""
+        run = self.folder / "run"
+        processes = self.start(size, self.long_run(run))
+        self.wait_for_checkpoint(run)
+        hurt = processes.pop(victim)
+        hurt.send_signal(fault)
+        begun = time.monotonic()
+        try:
+            ends = self.finish(processes, 40)
+        finally:
+            hurt.kill()
+            hurt.communicate()
+        took = time.monotonic() - begun
+        self.assertEqual(list(run.glob("*.new")), [])
+        return ends, took
+
+    def test_a_killed_rank_is_named_by_the_others(self):
+        ends, took = self.after_fault(1, signal.SIGKILL)
+        self.expect_lost(ends, f"rank 1 on {HOST} is gone or stopped")
+        self.assertLess(took, 20)
+
+    def test_a_killed_first_rank_is_named_by_the_others(self):
+        ends, took = self.after_fault(0, signal.SIGKILL)
+        self.expect_lost(ends, f"rank 0 on {HOST}", "gone or stopped")
+        self.assertLess(took, 20)
+
+    def test_a_stopped_rank_is_given_up_within_the_timeout(self):
+        ends, took = self.after_fault(2, signal.SIGSTOP)
+        self.expect_lost(ends, f"rank 2 on {HOST} is gone or stopped")
+        self.assertLess(took, 20)
+
+    def test_a_stopped_first_rank_is_given_up_within_the_timeout(self):
+        ends, took = self.after_fault(0, signal.SIGSTOP)
+        self.expect_lost(ends, f"rank 0 on {HOST}", "gone or stopped")
+        self.assertLess(took, 20)
+
+    def failing_start(self, *words, size=2, **options):
+        run = self.folder / "run"
+        begun = time.monotonic()
+        ends = self.finish(self.start(size, self.small("sgdm", 1, run, "--dist-timeout", 5, *words), **options), 60)
+        self.assertLess(time.monotonic() - begun, 40)
+        self.assertFalse(run.exists(), "a run that could not begin left something behind")
+        return ends
+
+    def test_a_rank_that_does_not_come_is_named(self):
+        self.expect_lost(self.failing_start(size=3, ranks=[0, 2]), "rank 1 of 3 did not come")
+
+    def test_a_taken_port_is_named(self):
+        with socket.socket() as taken:
+            taken.bind(("", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            ends = self.failing_start(port=port)
+        self.expect_lost({0: ends[0]}, f"port {port} is taken", "MASTER_PORT")
+        self.expect_lost({1: ends[1]}, f"127.0.0.1:{port}")
+
+    def test_a_wrong_interface_is_named_by_all(self):
+        ends = self.failing_start(more=lambda rank: {"GLOO_SOCKET_IFNAME": "nosuch7"} if rank == 1 else {})
+        self.expect_lost(ends, "GLOO_SOCKET_IFNAME", "'nosuch7'")
+
+    def test_a_name_that_does_not_resolve_is_named(self):
+        ends = self.failing_start(more=lambda rank: {"MASTER_ADDR": "no.such.host.invalid"})
+        self.expect_lost(ends, "'no.such.host.invalid' does not resolve")
+
+    def test_ranks_with_other_options_are_told_which(self):
+        ends = self.failing_start(of_rank=lambda rank: ["--lr", "0.5"] if rank == 1 else [])
+        self.expect_lost(ends, "--lr is", f"rank 0 on {HOST}", f"rank 1 on {HOST}")
+
+    def test_a_mistake_of_one_rank_ends_all_with_its_words(self):
+        run = self.folder / "run"
+        nowhere = self.folder / "nowhere"
+        words = self.small("sgdm", 1, run, "--dist-timeout", 20)
+        words[words.index("--data-path"):words.index("--data-path") + 2] = []
+        ends = self.finish(self.start(2, words, of_rank=lambda rank: ["--data-path", nowhere if rank == 1 else self.data]), 60)
+        self.assertEqual(ends[1][0], 2, ends)
+        self.assertIn("nowhere", ends[1][2])
+        self.expect_lost({0: ends[0]}, f"rank 1 on {HOST} ended: ", "nowhere")
+        self.assertFalse((run / "model.pt").exists())
+
+    def test_variables_that_do_not_add_up_are_refused(self):
+        for variables, says in (({"RANK": "0"}, "RANK is set and WORLD_SIZE is not"),
+                                ({"RANK": "2", "WORLD_SIZE": "2"}, "RANK is 2"),
+                                ({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR is not set")):
+            self.refuse(*self.small("sgdm", 1, self.folder / "run"), says=says, env={**os.environ, **variables})
+        self.refuse(*self.small("sgdm", 1, self.folder / "run", "--ranks", 4), says="--ranks: 4 are asked for")
+
+    def random_faults(self, faults, epochs):
+        """Rank after rank is killed or stopped at random moments; every time the others end, and the run goes on."""
+        calm, wild = self.folder / "calm", self.folder / "wild"
+        words = ["-b", 16, "--checkpoint-every", 1, "--dist-timeout", 4]
+        self.together(2, *self.small("sgd-ph", epochs, calm, *words))
+        rng = random.Random(7)
+        struck = 0
+        for fault in range(faults):
+            processes = self.start(2, self.small("sgd-ph", epochs, wild, *words, "--auto-resume"))
+            before = sorted(wild.glob("*.ckpt"))
+            deadline = time.monotonic() + 60
+            if fault % 4 != 3:  # else while they start
+                while sorted(wild.glob("*.ckpt")) == before and time.monotonic() < deadline and processes[0].poll() is None:
+                    time.sleep(0.005)
+            time.sleep(rng.uniform(0, 0.3))
+            victim = rng.randrange(2)
+            hurt = processes.pop(victim)
+            if hurt.poll() is None:
+                hurt.send_signal(rng.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP]))
+                struck += 1
+            try:
+                ends = self.finish(processes, 60)
+            finally:
+                hurt.kill()
+                hurt.communicate()
+            for code, _, err in ends.values():
+                self.assertIn(code, (0, LOST), err)
+        self.together(2, *self.small("sgd-ph", epochs, wild, *words, "--auto-resume"))
+        self.assertEqual((calm / "model.pt").read_bytes(), (wild / "model.pt").read_bytes())
+        self.assertEqual(self.losses(calm), self.losses(wild))
+        print(f"{struck} of {faults} faults struck; the weights are those of a calm run", flush=True)
+        self.assertGreater(struck, faults // 2)
+
+    def test_five_random_faults_lose_nothing(self):
+        self.random_faults(5, epochs=24)
+
+    @support.slow
+    def test_fifty_random_faults_lose_nothing(self):
+        self.random_faults(50, epochs=60)
+
+
+class Launchers(RankTest):
+    def torchrun(self, *words, **options):
+        wheel = Path(__file__).resolve().parents[2] / "build/wheel/venv/bin/torchrun"
+        program = os.environ.get("SGDPH_TORCHRUN") or (str(wheel) if wheel.exists() else shutil.which("torchrun"))
+        if not program:
+            self.skipTest("torchrun is not installed")
+        # Debian 12's own fails with Python 3.11 before it has started anything.
+        tried = subprocess.run([program, "--standalone", "--nproc_per_node=1", "--no_python", "true"], capture_output=True, text=True,
+                               cwd=self.folder, timeout=120)
+        if tried.returncode != 0:
+            self.skipTest(f"{program} starts no program: {tried.stderr.strip().splitlines()[-1:]}")
+        environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
+        environment["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+        return subprocess.Popen([program, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                cwd=self.folder, env=environment, start_new_session=True, **options)
+
+    def test_torchrun_restarts_a_run_that_lost_a_rank_and_it_ends_with_the_same_bits(self):
+        calm, run = self.folder / "calm", self.folder / "run"
+        words = ["-b", 16, "--checkpoint-every", 1, "--dist-timeout", 20]
+        self.together(2, *self.small("sgd-ph", 16, calm, *words))
+        launcher = self.torchrun("--standalone", "--nnodes=1", "--nproc_per_node=2", "--max_restarts=3", "--monitor_interval=0.5",
+                                 "--no_python", *self.command(*self.small("sgd-ph", 16, run, *words)))
+        try:
+            self.wait_for_checkpoint(run, 2, 90)
+            children = [int(p) for p in subprocess.run(["pgrep", "-P", str(launcher.pid)], capture_output=True, text=True).stdout.split()]
+            ranks = [p for p in children if os.readlink(f"/proc/{p}/exe") == os.path.realpath(support.SGDPH)]
+            self.assertEqual(len(ranks), 2)
+            os.kill(ranks[1], signal.SIGKILL)
+            out, err = launcher.communicate(timeout=200)
+        finally:
+            if launcher.poll() is None:
+                os.killpg(launcher.pid, signal.SIGKILL)
+        self.assertEqual(launcher.returncode, 0, err)
+        self.assertIn("continuing", out)
+        self.assertEqual((calm / "model.pt").read_bytes(), (run / "model.pt").read_bytes())
+
+    def test_open_mpi_starts_ranks(self):
+        if not shutil.which("mpirun"):
+            self.skipTest("mpirun is not installed")
+        run = self.folder / "run"
+        root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        done = subprocess.run(
+            ["mpirun", *root, "--oversubscribe", "--bind-to", "none", "-n", "2", "-x", "MASTER_ADDR=127.0.0.1", "-x",
+             f"MASTER_PORT={free_port()}", *self.command(*self.small("sgdm", 1, run, "-b", 16))],
+            capture_output=True, text=True, timeout=120, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(support.records(run)[0]["ranks"], 2)
+
+
+class Hosts(RankTest):
+    """Hosts are network namespaces, joined by a bridge."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.names = [f"sgdph{os.getpid() % 10000}{c}" for c in "abc"]
+        cls.bridge = f"sgb{os.getpid() % 10000}"
+        if subprocess.run(["ip", "netns", "add", cls.names[0]], capture_output=True).returncode != 0:
+            cls.tearDownClass()
+            print("SKIPPED: network namespaces cannot be made here (root is needed): a link that goes down was NOT tried",
+                  file=sys.stderr, flush=True)
+            raise unittest.SkipTest("network namespaces cannot be made here")
+        def ip(*words):
+            subprocess.run(["ip", *words], check=True)
+        ip("link", "add", cls.bridge, "type", "bridge")
+        ip("link", "set", cls.bridge, "up")
+        for i, name in enumerate(cls.names):
+            if i > 0:
+                ip("netns", "add", name)
+            ip("link", "add", f"{name}p", "type", "veth", "peer", "name", "eth0", "netns", name)
+            ip("link", "set", f"{name}p", "master", cls.bridge, "up")
+            ip("-n", name, "addr", "add", f"10.93.7.{i + 10}/24", "dev", "eth0")
+            ip("-n", name, "link", "set", "eth0", "up")
+            ip("-n", name, "link", "set", "lo", "up")
+
+    @classmethod
+    def tearDownClass(cls):
+        for name in getattr(cls, "names", []):
+            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+        subprocess.run(["ip", "link", "del", getattr(cls, "bridge", "none")], capture_output=True)
+        super().tearDownClass()
+
+    def command_on(self, rank, words):
+        return ["ip", "netns", "exec", self.names[rank], *self.command(*words)]
+
+    def start(self, size, words, **_):
+        port = 29500
+        return {rank: subprocess.Popen(
+            self.command_on(rank, words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
+            env=self.variables(rank, size, port, MASTER_ADDR="10.93.7.10")) for rank in range(size)}
+
+    def test_hosts_find_each_other_without_further_settings(self):
+        run = self.folder / "run"
+        self.together(3, *self.small("sgd-ph", 1, run, "-b", 16))
+        self.assertEqual(support.records(run)[0]["ranks"], 3)
+
+    def test_a_link_that_goes_down_ends_all_ranks_within_the_timeout(self):
+        run = self.folder / "run"
+        processes = self.start(3, self.small("sgd-ph", 500, run, "-b", 16, "--checkpoint-every", 4, "--dist-timeout", 6))
+        self.wait_for_checkpoint(run)
+        subprocess.run(["ip", "link", "set", f"{self.names[1]}p", "down"], check=True)
+        begun = time.monotonic()
+        try:
+            ends = self.finish(processes, 40)
+        finally:
+            subprocess.run(["ip", "link", "set", f"{self.names[1]}p", "up"])
+        self.assertLess(time.monotonic() - begun, 20)
+        self.expect_lost({rank: ends[rank] for rank in (0, 2)}, f"rank 1 on {HOST} is gone or stopped")
+        self.expect_lost({1: ends[1]}, f"rank 0 on {HOST}")
+        self.assertEqual(list(run.glob("*.new")), [])
+
+
+if __name__ == "__main__":
+    support.main()
