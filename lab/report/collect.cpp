@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/json.h"
 #include "cost/engine.h"
 #include "records/packed_records.h"
 #include "records/run_log.h"
@@ -88,8 +89,10 @@ class Collector {
   }
 
   void take_cost(const fs::path& file) {
+    const auto text = store_->text(file);
+    check_json(text, place_of(file).string());
     try {
-      FoundCost cost{name_of(file), nlohmann::json::parse(store_->text(file)).get<records::CostReport>()};
+      FoundCost cost{name_of(file), nlohmann::json::parse(text).get<records::CostReport>()};
       for (const auto& row : cost.report.rows) cost::engine(row.engine);
       found_.costs.push_back(std::move(cost));
     } catch (const nlohmann::json::exception& error) {

@@ -29,11 +29,15 @@ struct SplitSettings {
   json series = json::object();
 };
 
-/// Settings we do not know are taken to matter.
-SplitSettings split(const json& settings) {
+/// Settings we do not know are taken to matter. Those that a run of an earlier version lacks are as they always were.
+SplitSettings split(const json& logged) {
   settings::Settings known;
   const auto fields = settings::fields_of(known);
   SplitSettings parts;
+  auto settings = logged;
+  for (const auto& field : fields) {
+    if (field.is_set() && !settings.contains(field.key)) settings[field.key] = field.get();
+  }
   for (const auto& [key, value] : settings.items()) {
     const auto* field = settings::find_field(fields, key);
     const bool ours = field != nullptr;
@@ -100,13 +104,16 @@ void finish(Comparison& comparison, size_t points) {
   std::vector<study::RunGroup> groups;
   for (auto& series : comparison.series) {
     std::sort(series.runs.begin(), series.runs.end(), [](auto* a, auto* b) { return a->seed < b->seed; });
-    study::RunGroup group{series.optimizer, series.label, std::max(series.planned, series.runs.size()), {}};
+    study::RunGroup group{series.optimizer, series.label, std::max(series.planned, series.runs.size()), {}, 0};
     for (const auto* run : series.runs) group.runs.push_back(&run->record);
     groups.push_back(std::move(group));
     series.curves = make_curves(series.runs, points);
   }
   const auto rows = study::summarise_groups(groups);
   for (size_t i = 0; i < rows.size(); ++i) comparison.series[i].summary = rows[i];
+  for (const auto& group : groups) {
+    for (const auto* run : group.runs) comparison.validated = comparison.validated || run->validated;
+  }
 }
 
 /// The tables of experiments, with the runs there are; `placed` are these. Of a table without any there is but a

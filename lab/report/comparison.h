@@ -33,7 +33,11 @@ struct Comparison {  // NOLINT(bugprone-exception-escape): as above
   std::string slug;         ///< the title in names of files
   nlohmann::json settings;  ///< data set, network and epochs; empty for an experiment
   std::vector<Series> series;
+  bool validated = false;  ///< curves are of validation images
 
+  const std::array<Metric, kMetrics.size()>& metrics() const { return validated ? kValidationMetrics : kMetrics; }
+  /// Of one series that has runs: nothing to compare.
+  bool is_single() const { return series.size() == 1 && !series.front().runs.empty(); }
   /// Whether the series rank as their references do, in a sentence; empty if there are no two to compare.
   std::string ranking() const;
 };

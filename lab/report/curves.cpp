@@ -32,7 +32,8 @@ void add_record(EpochFigures& epoch, const nlohmann::json& record) {
   ++epoch.runs;
   if (std::isfinite(seconds)) epoch.seconds.push_back(seconds);
   for (size_t i = 0; i < kMetrics.size(); ++i) {
-    const auto figure = figure_in(record, kMetrics[i].key);
+    auto figure = figure_in(record, kMetrics[i].key);
+    if (std::isnan(figure)) figure = figure_in(record, kValidationMetrics[i].key);
     if (std::isfinite(figure)) epoch.metrics[i].push_back(figure);
   }
 }

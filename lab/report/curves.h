@@ -21,6 +21,12 @@ constexpr std::array<Metric, 4> kMetrics{
      {"test_loss", "Test loss", "", "test-loss"},
      {"train_top1", "Training accuracy", "%", "train-accuracy"},
      {"train_loss", "Training loss", "", "train-loss"}}};
+/// The same of runs that were measured on validation images.
+constexpr std::array<Metric, kMetrics.size()> kValidationMetrics{
+    {{"val_top1", "Validation accuracy", "%", "validation-accuracy"},
+     {"val_loss", "Validation loss", "", "validation-loss"},
+     kMetrics[2],
+     kMetrics[3]}};
 
 /// Mean and deviation (n - 1) over runs; NaN where no run has a figure.
 struct Curve {

@@ -1,6 +1,7 @@
 #include "report/experiment_table.h"
 
 #include "base/error.h"
+#include "base/json.h"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -53,6 +54,7 @@ std::optional<std::vector<ExperimentTable>> read_experiment_tables(
   if (!experiment.is_object() || !experiment.contains("experiment") || !experiment.contains("groups")) {
     return std::nullopt;
   }
+  check_json(text, file.string());
   std::vector<ExperimentTable> tables;
   try {
     const auto title = experiment.at("title").get<std::string>();

@@ -45,15 +45,19 @@ std::vector<std::string> title_lines(const std::string& title) {
   return lines;
 }
 
+tables::PlotLine line_of(const Series& series, size_t metric, std::string label) {
+  tables::PlotLine line{std::move(label), series.style, tables::PlotLine::Spread::Band, {}};
+  const auto& [mean, deviation] = series.curves.metrics[metric];
+  for (size_t i = 0; i < mean.size(); ++i) {
+    line.points.push_back({series.curves.epochs[i], mean[i], mean[i] - deviation[i], mean[i] + deviation[i]});
+  }
+  return line;
+}
+
 std::vector<tables::PlotLine> lines_of(const Comparison& comparison, size_t metric) {
   std::vector<tables::PlotLine> lines;
   for (const auto& series : comparison.series) {
-    if (series.runs.empty()) continue;
-    auto& line = lines.emplace_back(tables::PlotLine{series.label, series.style, tables::PlotLine::Spread::Band, {}});
-    const auto& [mean, deviation] = series.curves.metrics[metric];
-    for (size_t i = 0; i < mean.size(); ++i) {
-      line.points.push_back({series.curves.epochs[i], mean[i], mean[i] - deviation[i], mean[i] + deviation[i]});
-    }
+    if (!series.runs.empty()) lines.push_back(line_of(series, metric, series.label));
   }
   return lines;
 }
@@ -105,11 +109,7 @@ tables::PlotAxis epoch_axis(const std::vector<tables::PlotLine>& lines) {
   return axis;
 }
 
-}  // namespace
-
-std::string curve_figure(const Comparison& comparison, size_t metric) {
-  const auto title = fmt::format("{}: {}", kMetrics[metric].title, comparison.title);
-  const auto lines = lines_of(comparison, metric);
+std::string figure(const std::string& title, const std::vector<tables::PlotLine>& lines, size_t metric) {
   auto baseline = kTitleTop - kTitleLine;
   std::string body;
   for (const auto& words : title_lines(title)) {
@@ -122,6 +122,23 @@ std::string curve_figure(const Comparison& comparison, size_t metric) {
   const auto legend = tables::plot_legend(lines, kPlotLeft, kWidth, y.from + kBelowPlot);
   return tables::svg::open(kWidth, legend.bottom, title, tables::kPlotStyle, tables::svg::Colours::Print) + body +
          legend.svg + tables::svg::close();
+}
+
+}  // namespace
+
+std::string curve_figure(const Comparison& comparison, size_t metric) {
+  const auto title = fmt::format("{}: {}", comparison.metrics()[metric].title, comparison.title);
+  return figure(title, lines_of(comparison, metric), metric);
+}
+
+std::string accuracy_figure(const Comparison& comparison) {
+  constexpr size_t kTested = 0;
+  constexpr size_t kTraining = 2;
+  const auto& series = comparison.series.front();
+  auto training = line_of(series, kTraining, comparison.metrics()[kTraining].title);
+  training.style.dashes = {6, 4};
+  const auto title = fmt::format("{}: {}", series.label, comparison.title);
+  return figure(title, {line_of(series, kTested, comparison.metrics()[kTested].title), training}, kTested);
 }
 
 }  // namespace sgdph::lab::report

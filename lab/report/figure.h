@@ -11,4 +11,7 @@ namespace sgdph::lab::report {
 /// so that converters to PDF take it.
 std::string curve_figure(const Comparison& comparison, size_t metric);
 
+/// Of a comparison with one series, a single run say: its accuracies in training and in tests in one such picture.
+std::string accuracy_figure(const Comparison& comparison);
+
 }  // namespace sgdph::lab::report

@@ -121,7 +121,9 @@ std::string filled(std::string_view text, const std::map<std::string_view, std::
 std::string comparison_html(const Comparison& comparison, size_t index) {
   // For readers without scripts, a picture of what the paper shows too.
   tables::Document figure;
-  figure.pictures({{fmt::format("{}: {}", kMetrics[0].title, comparison.title), curve_figure(comparison, 0), ""}});
+  figure.pictures(
+      {{fmt::format("{}: {}", comparison.metrics()[0].title, comparison.title),
+        comparison.is_single() ? accuracy_figure(comparison) : curve_figure(comparison, 0), ""}});
   return filled(
       page_file("task.html"), {{"index", std::to_string(index)},
                                {"title", escape_html(comparison.title)},
@@ -143,14 +145,15 @@ std::string notes_html(const std::string& text) {
 }
 
 std::string page_data(const std::vector<Comparison>& comparisons) {
-  json data{{"metrics", json::array()}, {"tasks", json::array()}};
-  for (const auto& metric : kMetrics) data["metrics"].push_back({{"title", metric.title}, {"unit", metric.unit}});
+  json data{{"tasks", json::array()}};
   for (const auto& comparison : comparisons) {
     auto list = json::array();
     for (const auto& series : comparison.series) {
       if (!series.runs.empty()) list.push_back(series_json(series));
     }
-    data["tasks"].push_back({{"series", list}});
+    auto metrics = json::array();
+    for (const auto& metric : comparison.metrics()) metrics.push_back({{"title", metric.title}, {"unit", metric.unit}});
+    data["tasks"].push_back({{"metrics", metrics}, {"series", list}});
   }
   return escape_script(data.dump());
 }

@@ -1,6 +1,7 @@
 #include "report/reference.h"
 
 #include "base/error.h"
+#include "base/json.h"
 
 #include <nlohmann/json.hpp>
 
@@ -8,6 +9,7 @@ namespace sgdph::lab::report {
 
 std::vector<ReferenceFigure> read_references(const std::filesystem::path& file, const std::string& text) {
   std::vector<ReferenceFigure> figures;
+  check_json(text, file.string());
   try {
     const auto json = nlohmann::json::parse(text);
     for (const auto& entry : json.at("figures")) {

@@ -25,8 +25,11 @@ std::string render_markdown(const ReportContent& content, const std::filesystem:
   tables::Document body;
   for (const auto& comparison : content.comparisons) {
     std::vector<tables::Picture> pictures;
+    if (comparison.is_single() && !figures.empty()) {
+      pictures.push_back({"Accuracy", "", (figures / accuracy_figure_name(comparison)).generic_string()});
+    }
     for (size_t i = 0; i < kMetrics.size() && !figures.empty(); ++i) {
-      pictures.push_back({kMetrics[i].title, "", (figures / figure_name(comparison, i)).generic_string()});
+      pictures.push_back({comparison.metrics()[i].title, "", (figures / figure_name(comparison, i)).generic_string()});
     }
     body.part(comparison.title, results_of(comparison).pictures(pictures).add(details_of(comparison)));
   }
@@ -67,7 +70,11 @@ ReportContent read_report(const ReportOptions& options) {
 }
 
 std::string figure_name(const Comparison& comparison, size_t metric) {
-  return fmt::format("{}-{}.svg", comparison.slug, kMetrics[metric].slug);
+  return fmt::format("{}-{}.svg", comparison.slug, comparison.metrics()[metric].slug);
+}
+
+std::string accuracy_figure_name(const Comparison& comparison) {
+  return comparison.slug + "-accuracy.svg";
 }
 
 std::string block_picture_name(size_t inspection, size_t picture) {
@@ -89,18 +96,25 @@ fs::path write_report(const ReportContent& content, const ReportOptions& options
   if (!figures.empty()) {
     make_writable_folder(figures);
     for (const auto& comparison : content.comparisons) {
+      if (comparison.is_single()) {
+        write_file_atomically(figures / accuracy_figure_name(comparison), {accuracy_figure(comparison)});
+      }
       for (size_t i = 0; i < kMetrics.size(); ++i) {
-        write_file_atomically(figures / figure_name(comparison, i), {curve_figure(comparison, i)});
+        write_own_file(figures / figure_name(comparison, i), {curve_figure(comparison, i)});
       }
     }
     const auto& inspections = content.found.inspections;
     for (size_t i = 0; i < inspections.size(); ++i) {
       for (size_t k = 0; k < inspections[i].pictures.size(); ++k) {
-        write_file_atomically(figures / block_picture_name(i, k), {inspections[i].pictures[k]});
+        write_own_file(figures / block_picture_name(i, k), {inspections[i].pictures[k]});
       }
     }
   }
-  write_file_atomically(file, {text});
+  if (options.output.empty()) {
+    write_own_file(file, {text});
+  } else {
+    write_file_atomically(file, {text});
+  }
   return file;
 }
 

@@ -28,6 +28,9 @@ ReportContent read_report(const ReportOptions& options);
 /// Name of the picture of a comparison's metric.
 std::string figure_name(const Comparison& comparison, size_t metric);
 
+/// Name of the picture of a single series.
+std::string accuracy_figure_name(const Comparison& comparison);
+
 /// Name of a picture of an inspection's block; both count from 0.
 std::string block_picture_name(size_t inspection, size_t picture);
 

@@ -4,6 +4,7 @@
 #include "inspect/report.h"
 #include "report/report.h"
 #include "report/tables.h"
+#include "study/reading.h"
 
 #include <fmt/format.h>
 
@@ -33,7 +34,11 @@ tables::Document results_of(const Comparison& comparison) {
   tables::Document body;
   body.paragraph(comparison.note, "small");
   body.untitled_table("Results: " + comparison.title, result_table(comparison), "results");
-  return body.paragraph(comparison.ranking(), "ranking");
+  body.paragraph(comparison.ranking(), "ranking");
+  std::vector<study::SummaryRow> rows;
+  for (const auto& series : comparison.series) rows.push_back(series.summary);
+  // Of one series there is nothing to compare.
+  return rows.size() < 2 ? body : body.paragraph(study::reading(rows), "reading");
 }
 
 tables::Document details_of(const Comparison& comparison) {

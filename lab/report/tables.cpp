@@ -101,19 +101,31 @@ tables::Table result_table(const Comparison& comparison) {
 
 tables::Table run_table(const Comparison& comparison) {
   tables::Table table;
-  table.columns = {"run",  "series", "seed", "status",  "epochs", "accuracy %", "best %",
-                   "time", "memory", "CPU",  "threads", "sgdph",  "LibTorch",   "started"};
+  table.columns = {
+      "run", "series", "seed", "status", "epochs", "test %", comparison.validated ? "at best %" : "best %"};
+  if (comparison.validated) table.columns.push_back("validation %");
+  for (const auto* column : {"time", "memory", "CPU", "threads", "sgdph", "LibTorch", "started"}) {
+    table.columns.emplace_back(column);
+  }
   for (const auto& series : comparison.series) {
     for (const auto* run : series.runs) {
       const auto& record = run->record;
-      const bool any = !record.epochs.empty();
-      table.rows.push_back(
-          {run->name, series.label, std::to_string(run->seed), record.status, std::to_string(record.epochs.size()),
-           any ? tables::decimals_text(record.top1) : "-", any ? tables::decimals_text(record.best_top1) : "-",
-           record.over() ? fmt::format("{:.1f} s", record.train_seconds) : "-",
-           record.over() ? fmt::format("{:.0f} MB", static_cast<double>(record.peak_memory) / 1e6) : "-",
-           record.header_text("cpu"), record.header_text("threads"), record.header_text("version"),
-           record.header_text("libtorch"), record.header_text("started")});
+      const auto accuracy = [](bool any, double value) { return any ? tables::decimals_text(value) : "-"; };
+      auto& row = table.rows.emplace_back();
+      row = {
+          run->name,
+          series.label,
+          std::to_string(run->seed),
+          record.status,
+          std::to_string(record.epochs.size()),
+          accuracy(record.tested, record.top1),
+          accuracy(record.tested, record.best_top1)};
+      if (comparison.validated) row.emplace_back(accuracy(record.validated, record.val_top1));
+      row.insert(
+          row.end(), {record.over() ? fmt::format("{:.1f} s", record.train_seconds) : "-",
+                      record.over() ? fmt::format("{:.0f} MB", static_cast<double>(record.peak_memory) / 1e6) : "-",
+                      record.header_text("cpu"), record.header_text("threads"), record.header_text("version"),
+                      record.header_text("libtorch"), record.header_text("started")});
     }
   }
   return table;

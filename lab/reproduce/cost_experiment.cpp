@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json.h"
 #include "base/machine.h"
 #include "optimizers/options.h"
 
@@ -70,8 +71,10 @@ std::optional<records::CostReport> finished_cost_report(
   const auto path = cost_folder(options, output_dir) / "cost.json";
   if (!std::filesystem::exists(path)) return std::nullopt;
   records::CostReport report;
+  const auto text = read_file(path);
+  check_json(text, path.string());
   try {
-    report = nlohmann::json::parse(read_file(path)).get<records::CostReport>();
+    report = nlohmann::json::parse(text).get<records::CostReport>();
   } catch (const nlohmann::json::exception&) {
     fail("{} is damaged or of another version; move it away and it is measured again", path.string());
   }

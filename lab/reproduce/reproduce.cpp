@@ -157,7 +157,8 @@ int run_experiment(const ReproduceOptions& options, const ReproducePlan& plan) {
         study::share_machine(run.settings, options.jobs);
         run.settings = train::resolve(std::move(run.settings));
       }
-      code = study::run_study(runs, {options.output_dir, options.jobs}, [&] { return progress_text(runs); });
+      code =
+          study::run_study(runs, {options.output_dir, options.jobs, options.run}, [&] { return progress_text(runs); });
     } catch (const UserError&) {
       write_result(whole_result(options), options);
       throw;
@@ -188,7 +189,7 @@ ExperimentResult result_from_records(const ReproduceOptions& options, const fs::
 void write_result(const ExperimentResult& result, const ReproduceOptions& options) {
   const auto stem = options.output_dir / options.experiment.name;
   present(result).write(stem);
-  if (!measures_cost(options)) write_file_atomically(stem.string() + "-curves.csv", {curves_csv(result)});
+  if (!measures_cost(options)) write_own_file(stem.string() + "-curves.csv", {curves_csv(result)});
 }
 
 }  // namespace sgdph::lab::reproduce

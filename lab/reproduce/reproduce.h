@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/process.h"
 #include "reproduce/result.h"
 
 namespace sgdph::lab::reproduce {
@@ -13,6 +14,7 @@ struct ReproduceOptions {
   Selection selection;
   std::filesystem::path output_dir;
   int64_t jobs = 1;  ///< runs side by side, each with its share of threads
+  RunProcess run = run_process;
 };
 
 /// What is to be done, checked before anything is written.

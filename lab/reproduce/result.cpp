@@ -35,7 +35,8 @@ std::vector<double> mean_curve(const std::vector<records::RunRecord>& runs) {
   std::vector<std::vector<double>> epochs;
   for (const auto& run : runs) {
     epochs.resize(std::max(epochs.size(), run.epochs.size()));
-    for (size_t i = 0; i < run.epochs.size(); ++i) epochs[i].push_back(run.epochs[i].at("test_top1").get<double>());
+    for (size_t i = 0; i < run.epochs.size(); ++i)
+      epochs[i].push_back(records::measured(run.epochs[i], "top1").get<double>());
   }
   std::vector<double> curve;
   for (const auto& figures : epochs) curve.push_back(tables::statistic(figures).mean);

@@ -212,14 +212,19 @@ tables::Presentation present(const ExperimentResult& result) {
 std::string curves_csv(const ExperimentResult& result) {
   tables::Table table;
   table.columns = result.experiment.axis_names();
-  for (const auto* column : {"seed", "epoch", "train_top1", "test_top1"}) table.columns.emplace_back(column);
+  bool validated = false;
+  for (const auto& cell : result.cells) {
+    for (const auto& run : cell.runs) validated = validated || run.validated;
+  }
+  const auto* measured = validated ? "val_top1" : "test_top1";
+  for (const auto* column : {"seed", "epoch", "train_top1", measured}) table.columns.emplace_back(column);
   for (const auto& cell : result.cells) {
     for (const auto& run : cell.runs) {
       for (const auto& epoch : run.epochs) {
         const auto& values = cell.cell.values;
         auto& row = table.rows.emplace_back(values.begin(), values.end());
         row.emplace_back(run.header.value("seed", nlohmann::json()).dump());
-        for (const auto* key : {"epoch", "train_top1", "test_top1"})
+        for (const auto* key : {"epoch", "train_top1", measured})
           row.emplace_back(epoch.value(key, nlohmann::json()).dump());
       }
     }

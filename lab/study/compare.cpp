@@ -21,6 +21,10 @@ StudyRun study_run(const ComparedRun& run) {
 void check_folder(const ComparedRun& run, const fs::path& output_dir) {
   try {
     check_run_folder(study_run(run), true);
+    const auto record = records::read_run_record(run.folder);
+    if (record && static_cast<int64_t>(record->epochs.size()) > run.settings.epochs) {
+      fail("it has {} epochs, more than {}", record->epochs.size(), run.settings.epochs);
+    }
   } catch (const UserError& error) {
     fail(
         "{} holds another comparison ({}: {}); choose another --output-dir", output_dir.string(),
@@ -44,6 +48,7 @@ std::vector<ComparedRun> plan_comparison(const CompareOptions& options) {
       auto settings = settings::combine(sources);
       share_machine(settings, options.jobs);
       run.settings = train::resolve(std::move(settings));
+      run.epochs = run.settings.epochs;
       check_folder(run, options.output_dir);
       plan.push_back(std::move(run));
     }
@@ -58,8 +63,8 @@ int run_comparison(const CompareOptions& options) {
   check_inputs(runs);
   make_writable_folder(options.output_dir);
   const std::vector<PlannedRun> planned{plan.begin(), plan.end()};
-  const auto result = run_study(runs, {options.output_dir, options.jobs}, [&] {
-    return present(summarise(planned)).as(tables::TableFormat::Text);
+  const auto result = run_study(runs, {options.output_dir, options.jobs, options.run}, [&] {
+    return tables::Document().table("", summary_table(summarise(planned))).text();
   });
   present(summarise(planned)).write(options.output_dir / "summary");
   return result;

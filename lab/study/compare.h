@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/process.h"
 #include "settings/recipe.h"
 #include "study/summary.h"
 
@@ -15,6 +16,7 @@ struct CompareOptions {
   std::vector<int64_t> seeds;
   std::filesystem::path output_dir;
   int64_t jobs = 1;  ///< runs side by side, each with its share of threads
+  RunProcess run = run_process;
 };
 
 /// A run of the comparison and its settings.

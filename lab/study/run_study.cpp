@@ -44,9 +44,9 @@ std::vector<std::string> words_of(const StudyRun& run, const fs::path& config) {
 /// What a run that is over came to.
 std::string end_of(const StudyRun& run) {
   const auto record = records::read_run_record(run.folder);
-  return fmt::format(
-      "{}, test accuracy {:.2f} %, {}", record ? record->status : "no record", record ? record->top1 : 0.,
-      duration_text(record ? record->train_seconds : 0));
+  if (!record) return "no record";
+  const auto accuracy = record->tested ? fmt::format("test accuracy {:.2f} %, ", record->top1) : "";
+  return fmt::format("{}, {}{}", record->status, accuracy, duration_text(record->train_seconds));
 }
 
 /// The runs of a study as the jobs of this process see them. A run belongs to the process that holds its claim, a
@@ -61,6 +61,7 @@ class Study {
     for (size_t i = 0; i < runs_.size(); ++i) {
       if (!is_over(runs_[i])) continue;
       standings_[i] = Standing::Over;
+      tidy(i);
       if (!progress_.is_live()) progress_.note(name(i) + ": done before");
     }
     to_do_ = count(Standing::Open);
@@ -108,13 +109,30 @@ class Study {
     }
   }
 
+  fs::path claim_file(size_t i) const { return options_.folder / (runs_[i].folder.filename().string() + ".claim"); }
+  fs::path config_file(size_t i) const { return options_.folder / (runs_[i].folder.filename().string() + ".toml"); }
+
+  /// Takes away what a killed process left beside a run that is over.
+  void tidy(size_t i) const {
+    const auto half_written = config_file(i).string() + ".new";
+    const auto there = [](const fs::path& path) { return fs::exists(fs::symlink_status(path)); };
+    if (!there(claim_file(i)) && !there(config_file(i)) && !there(half_written)) return;
+    const auto claim = FileLock::take(claim_file(i));
+    std::error_code ignored;
+    for (const auto& file : {config_file(i), fs::path(half_written)}) {
+      if (claim) fs::remove(file, ignored);
+    }
+  }
+
   /// The first run that nobody has.
   std::optional<Taken> take() {
     for (size_t i = 0; i < runs_.size(); ++i) {
       if (standings_[i] != Standing::Open) continue;
-      auto claim = FileLock::take(options_.folder / fmt::format("{}.claim", runs_[i].folder.filename().string()));
+      auto claim = FileLock::take(claim_file(i));
       // Looked at under the claim: the one who had it before may have finished the run.
       if (claim && is_over(runs_[i])) {
+        claim.reset();
+        tidy(i);
         over(i);
         continue;
       }
@@ -137,20 +155,21 @@ class Study {
 
   void perform(size_t i, std::unique_lock<std::mutex>& lock) {
     const auto& run = runs_[i];
-    const auto config = options_.folder / fmt::format("{}.toml", run.folder.filename().string());
+    const auto config = config_file(i);
     if (!progress_.is_live()) progress_.note(name(i));
     views_[i] = {};
     show();
-    write_file_atomically(config, {settings::to_toml(run.settings)});
+    write_own_file(config, {settings::to_toml(run.settings)});
     const auto words = words_of(run, config);
     lock.unlock();
-    const auto end = run_process(words, [&](const auto& record) {
+    const auto end = options_.run(words, [&](const auto& record) {
       const std::lock_guard inner(mutex_);
       if (record.contains("fraction")) views_[i] = {record["fraction"], record.value("words", "")};
       show();
     });
     lock.lock();
-    fs::remove(config);
+    std::error_code ignored;
+    fs::remove(config, ignored);
     views_.erase(i);
     changed_.notify_all();
     // A run that diverged has its record. Bad input would be the same for every run; other failures may not be.

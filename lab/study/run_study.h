@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/process.h"
 #include "study/run_plan.h"
 
 namespace sgdph::lab::study {
@@ -13,6 +14,7 @@ namespace sgdph::lab::study {
 struct StudyOptions {
   std::filesystem::path folder;  ///< of the study: holds claims, and a file or two in the meantime
   int64_t jobs = 1;              ///< runs side by side
+  RunProcess run = run_process;  ///< how a run is started
 };
 
 /// Gives a run its share of threads, unless it says how many it wants, and marks its times as taken side by side.

@@ -105,6 +105,19 @@ class ReportPage(unittest.TestCase):
         self.browser.click(button("All"))
         self.assertEqual(self.browser.run(f"{CHART}.getVisibleDatasetCount()"), 7)
 
+    def test_training_has_a_line_where_tests_within_epochs_say_nothing_of_it(self):
+        run = sample_runs.write_run(Path(self.folder.name) / "often", "sgd-ph", 1, 4)
+        lines = (run / "log.jsonl").read_text().splitlines()
+        evals = ['{"type": "eval", "epoch": %s.5, "step": 1, "test_top1": 50, "test_loss": 1, "cost": {"train_seconds": 1}}' % i
+                 for i in range(4)]
+        (run / "log.jsonl").write_text("\n".join(lines[:1] + evals + lines[1:]) + "\n")
+        subprocess.run([SGDPH, "report", run], check=True, stdout=subprocess.DEVNULL)
+        self.browser.open(run / "report.html")
+        for panel in range(4):
+            canvas = f"document.querySelectorAll('canvas')[{panel}]"
+            self.show(canvas)
+            self.assertGreater(self.painted(canvas, "#e03131"), 100, panel)
+
     def test_the_axes_switch_to_time_and_to_logarithms(self):
         self.browser.open(self.page)
         self.show(CANVAS)

@@ -71,7 +71,9 @@
   class TaskView {
     constructor(section) {
       this.section = section;
-      this.series = data.tasks[Number(section.dataset.task)].series;
+      const { series, metrics } = data.tasks[Number(section.dataset.task)];
+      this.series = series;
+      this.metrics = metrics;
       this.x = "epoch";
       this.y = "linear";
       this.shown = this.series.map(() => true);
@@ -125,7 +127,7 @@
       const near = new IntersectionObserver((entries) => entries.forEach((entry) => {
         if (entry.isIntersecting) entry.target.draw();
       }), { rootMargin: "400px" });
-      this.panels = data.metrics.map((metric, index) => {
+      this.panels = this.metrics.map((metric, index) => {
         const panel = document.createElement("div");
         panel.className = "panel";
         const canvas = document.createElement("canvas");
@@ -152,6 +154,7 @@
         backgroundColor: series.color,
         borderDash: series.dash,
         borderWidth: 2,
+        spanGaps: true,  // tests within an epoch have no figures of training
         pointRadius: series.epoch.length === 1 ? 3 : 0,
         pointHoverRadius: 4,
         hidden: !this.shown[index],
@@ -159,7 +162,7 @@
     }
 
     config(metric) {
-      const { title } = data.metrics[metric];
+      const { title } = this.metrics[metric];
       return {
         type: "line",
         data: { datasets: this.datasets(metric) },
@@ -190,7 +193,7 @@
 
     scales(metric) {
       const { ink, line } = theme();
-      const { unit } = data.metrics[metric];
+      const { unit } = this.metrics[metric];
       const ticks = { color: ink, maxRotation: 0 };
       const own = { bounds: "data", afterBuildTicks: placeTicks, ticks: { ...ticks, callback: (value) => short(value) } };
       const name = this.x === "epoch" ? "epoch" : `training time, ${this.unit[0]}`;
@@ -211,7 +214,7 @@
       const series = this.series[item.datasetIndex];
       const runs = series.runs[item.dataIndex];
       const spread = series.std[metric][item.dataIndex];
-      const { unit } = data.metrics[metric];
+      const { unit } = this.metrics[metric];
       const deviation = runs > 1 ? ` ± ${short(spread, unit)}` : "";
       return `${series.label}: ${short(item.parsed.y, unit)}${deviation}${unit ? " " + unit : ""} (${runs} run${runs === 1 ? "" : "s"})`;
     }

@@ -63,6 +63,20 @@ TEST(CurveFigure, SurvivesOneEpochNoEpochAndFiguresOutOfTheOrdinary) {
   }
 }
 
+TEST(AccuracyFigure, ShowsTrainingAndTestsOfARunInOnePicture) {
+  const TempFolder folder;
+  write_run(folder / "a", "sgd-ph", 1, 70);
+  auto found = collect({folder.path()});
+  const auto comparison = make_comparisons(found)[0];
+  EXPECT_TRUE(comparison.is_single());
+  const auto svg = accuracy_figure(comparison);
+  EXPECT_EQ(count_of(svg, "<polyline"), 2U);
+  EXPECT_TRUE(contains(svg, "SGD-PH: cifar10, resnet8, 4 epochs"));
+  EXPECT_TRUE(contains(svg, ">Test accuracy</text>"));
+  EXPECT_TRUE(contains(svg, ">Training accuracy</text>"));
+  EXPECT_EQ(count_of(svg, "stroke-dasharray"), 2U) << "in the plot and in its key";
+}
+
 TEST(CurveFigure, ALossOfManyDecadesHasALogarithmicAxis) {
   const TempFolder folder;
   write_run(folder / "a", "sgdm", 1, 70, 50);

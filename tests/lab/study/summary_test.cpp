@@ -1,6 +1,8 @@
 #include "study/summary.h"
 #include "base/error.h"
+#include "optimizers/options.h"
 #include "records/run_log.h"
+#include "study/reading.h"
 #include "support/checks.h"
 
 #include <gtest/gtest.h>
@@ -59,6 +61,135 @@ TEST(Summary, EqualBestsAreBothMarked) {
   EXPECT_TRUE(rows[0].best);
   EXPECT_FALSE(rows[1].best);
   EXPECT_TRUE(rows[2].best);
+}
+
+/// A row as summarise makes it of finished runs.
+SummaryRow row(const std::string& optimizer, const std::vector<double>& top1, double relative_seconds = 0) {
+  SummaryRow made;
+  made.optimizer = optimizer;
+  made.label = optimizers::optimizer_label(optimizer);
+  made.top1 = tables::statistic(top1);
+  made.test_images = 10000;
+  made.seconds = 20;
+  if (relative_seconds > 0) made.relative_seconds = made.relative_memory = relative_seconds;
+  return made;
+}
+
+TEST(Reading, OneSeedTellsNoMoreThanItsTestImagesDo) {
+  EXPECT_EQ(
+      reading(
+          {row("sgdm", {90.76}, 1), row("adam", {91.27}, 1.1), row("apollo", {90.2}, 1.2),
+           row("sgd-ph", {90.89}, 1.25)}),
+      "Adam is first with 91.27 % test accuracy; SGD-PH and SGDM are within the noise (one seed cannot tell "
+      "differences "
+      "below 0.8 points with 10000 test images), the others behind; 0.38 points from the first, SGD-PH took 1.25 times "
+      "SGDM's time and 1.25 times its memory.");
+}
+
+TEST(Reading, SeveralSeedsAreHeldToTheirSpread) {
+  EXPECT_EQ(
+      reading({row("sgdm", {90.1, 90.3, 90.2}, 1), row("sgd-ph", {91.1, 91.2, 91.3}, 1.5)}),
+      "SGD-PH is first with 91.20 % test accuracy; SGDM is behind it by more than the noise (Welch's t-test over 3 "
+      "seeds, "
+      "95 %); SGD-PH took 1.50 times SGDM's time and 1.50 times its memory.");
+  const auto text = reading({row("sgdm", {88, 90, 92}, 1), row("sgd-ph", {90, 91, 92}, 1.5)});
+  EXPECT_NE(text.find("SGDM is within the noise (Welch's"), std::string::npos) << text;
+  const auto alike = reading({row("sgdm", {90, 90}, 1), row("sgd-ph", {91, 91}, 1.5)});
+  EXPECT_NE(alike.find("SGDM is behind it by more"), std::string::npos) << alike;
+}
+
+TEST(Reading, EqualMeansAreFirstTogether) {
+  const auto text = reading({row("sgdm", {91}, 1), row("adam", {80}, 1), row("sgd-ph", {91}, 2)});
+  EXPECT_NE(text.find("SGDM and SGD-PH are first with 91.00 %"), std::string::npos) << text;
+  EXPECT_NE(text.find("; Adam is behind it by more than the noise"), std::string::npos) << text;
+  EXPECT_EQ(text.find("from the first"), std::string::npos) << text;
+  EXPECT_EQ(
+      reading({row("sgdm", {91}, 1), row("adam", {91}, 1)}), "SGDM and Adam are first with 91.00 % test accuracy.");
+}
+
+TEST(Reading, SgdPhMayBeLast) {
+  const auto text = reading({row("sgdm", {91}, 1), row("adam", {90.9}, 1), row("sgd-ph", {85}, 2)});
+  EXPECT_NE(text.find("Adam is within the noise"), std::string::npos) << text;
+  EXPECT_NE(text.find("the others behind; 6.00 points from the first, SGD-PH took 2.00 times"), std::string::npos)
+      << text;
+}
+
+TEST(Reading, AllMayBeWithinTheNoise) {
+  const auto text = reading({row("sgdm", {91}, 1), row("adam", {90.9}, 1), row("sgd-ph", {90.8}, 2)});
+  EXPECT_NE(text.find("SGDM is first with 91.00 % test accuracy; both others are within the noise"), std::string::npos)
+      << text;
+}
+
+TEST(Reading, WithoutSgdmTimesStandForThemselves) {
+  const auto text = reading({row("adam", {91}), row("sgd-ph", {80})});
+  EXPECT_NE(text.find("SGD-PH took 20.0 s a run, with no finished SGDM to compare."), std::string::npos) << text;
+}
+
+TEST(Reading, TimesTakenSideBySideAreCalledSo) {
+  auto own = row("sgd-ph", {91}, 1.3);
+  own.side_by_side = 2;
+  const auto text = reading({row("sgdm", {90}, 1), own});
+  EXPECT_NE(text.find("1.30 times its memory, timed with 2 runs at once."), std::string::npos) << text;
+}
+
+TEST(Reading, WhatIsNotFinishedIsSaid) {
+  EXPECT_EQ(reading({row("sgdm", {}), row("sgd-ph", {})}), "No run is finished.");
+  EXPECT_EQ(
+      reading({row("sgdm", {90}, 1), row("sgd-ph", {})}),
+      "SGDM alone is finished, with 90.00 % test accuracy; without a finished run: SGD-PH.");
+}
+
+TEST(Summary, RunsOfDifferentLengthsAreNotAveraged) {
+  const TempFolder folder;
+  const auto write = [&](int64_t seed, size_t epochs, double top1) {
+    PlannedRun run{"sgdm", seed, folder.path() / std::to_string(seed)};
+    std::filesystem::create_directories(run.folder);
+    records::RunLog log(run.folder / "log.jsonl");
+    std::vector<nlohmann::json> lines{{{"type", "header"}, {"test_images", 100}}};
+    for (size_t i = 0; i < epochs; ++i) lines.push_back({{"type", "epoch"}, {"test_top1", top1}});
+    lines.push_back(
+        {{"type", "end"}, {"status", "finished"}, {"cost", {{"train_seconds", 1}, {"peak_memory_bytes", 1}}}});
+    log.start(lines);
+    return run;
+  };
+  std::vector<PlannedRun> plan{write(1, 2, 50), write(2, 3, 70), write(3, 3, 74)};
+  auto rows = summarise(plan);
+  EXPECT_DOUBLE_EQ(rows[0].top1.mean, 72) << "the longest are what was wanted, unless it is said";
+  EXPECT_EQ(rows[0].other_length, 1U);
+  EXPECT_EQ(rows[0].test_images, 100);
+  EXPECT_NE(present(rows).as(tables::TableFormat::Text).find("2/3, 1 of another length"), std::string::npos);
+  for (auto& run : plan) run.epochs = 2;
+  rows = summarise(plan);
+  EXPECT_DOUBLE_EQ(rows[0].top1.mean, 50);
+  EXPECT_EQ(rows[0].other_length, 2U);
+}
+
+TEST(Summary, WithValidationTheTestFiguresAreThoseOfTheEnd) {
+  const TempFolder folder;
+  PlannedRun run{"sgdm", 1, folder.path() / "run"};
+  std::filesystem::create_directories(run.folder);
+  records::RunLog log(run.folder / "log.jsonl");
+  log.start({{{"type", "header"}}, {{"type", "epoch"}, {"val_top1", 80}}, {{"type", "epoch"}, {"val_top1", 78}}});
+  auto record = records::read_run_record(run.folder);
+  EXPECT_TRUE(record->validated);
+  EXPECT_FALSE(record->tested) << "an accuracy of validation passes for none of the test set";
+  log.append(
+      {{"type", "end"},
+       {"status", "finished"},
+       {"test_top1", 70},
+       {"best_test_top1", 71},
+       {"ema_test_top1", 72},
+       {"cost", {{"train_seconds", 1}, {"peak_memory_bytes", 1}}}});
+  const auto rows = summarise({run});
+  EXPECT_DOUBLE_EQ(rows[0].top1.mean, 70);
+  EXPECT_DOUBLE_EQ(rows[0].best_top1.mean, 71);
+  EXPECT_DOUBLE_EQ(rows[0].val_top1.mean, 78);
+  EXPECT_DOUBLE_EQ(rows[0].ema_top1.mean, 72);
+  const auto text = present(rows).as(tables::TableFormat::Text);
+  for (const auto* column :
+       {"test accuracy %", "test at best validation %", "validation %", "test, averaged weights %"}) {
+    EXPECT_NE(text.find(column), std::string::npos) << text;
+  }
 }
 
 TEST(Summary, ARecordOfAnotherKindIsNamed) {
