@@ -196,7 +196,7 @@ CostResult measure_cost(const CostOptions& options) {
 void write_cost_report(const records::CostReport& report, const std::filesystem::path& folder, bool positions) {
   present(report, positions).write(folder / "cost", {tables::TableFormat::Json, tables::TableFormat::Markdown});
   present(report).write(folder / "cost", {tables::TableFormat::Csv});
-  write_file_atomically(folder / "cost.svg", {cost_picture(report)});
+  write_own_file(folder / "cost.svg", {cost_picture(report)});
 }
 
 }  // namespace sgdph::lab::cost

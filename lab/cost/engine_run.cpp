@@ -69,7 +69,7 @@ EngineRun::EngineRun(Engine engine, const Workload& workload, TimedBatch batch)
       model_(seeded_model(engine_, workload)),
       optimizer_(
           optimizers::make_optimizer(*model_, engine_.settings.opt, engine_.settings.optimizer, engine_.settings.seed)),
-      step_(*model_, *optimizer_, curvature_batch_of(engine_)),
+      step_(*model_, *optimizer_, {curvature_batch_of(engine_)}),
       parameters_(model_->parameters()),
       sgd_ph_(dynamic_cast<SGDPH*>(&optimizer_->base())) {
   if (sgd_ph_ == nullptr) return;

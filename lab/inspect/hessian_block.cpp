@@ -1,8 +1,10 @@
 #include "inspect/hessian_block.h"
 
 #include "base/interrupt.h"
+#include "records/inspect_record.h"
 #include "train/compat.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
 #include <ATen/core/Tensor.h>
 #include <sgdph/detail/finite.h>
@@ -132,6 +134,21 @@ HessianBlock measure_hessian(
     result.optimizer_row_sum = as_double(finding.row_sum).index_select(0, index_of(result.channels));
   }
   return result;
+}
+
+double deviation_over(
+    const std::vector<LossFunction>& losses, const Block& block, const std::vector<int64_t>& channels, int64_t seed) {
+  if (losses.size() < 2) return records::kUnknown;
+  auto generator = at::detail::createCPUGenerator(static_cast<uint64_t>(seed));
+  const auto bits = at::randint(2, block.parameter.sizes(), generator, at::kDouble);
+  const auto signs = (2 * bits - 1).to(block.parameter.options().requires_grad(false));
+  std::vector<at::Tensor> estimates;
+  for (const auto& loss : losses) {
+    const auto gradient = gradients(loss(), {block.parameter}, /*create_graph=*/true)[0];
+    estimates.push_back(as_double(signs * hessian_vector_product(gradient, block.parameter, signs)));
+  }
+  const auto known = at::stack(estimates).flatten(1).index_select(1, index_of(channels));
+  return known.var(0, /*unbiased=*/true).sum().sqrt().item<double>();
 }
 
 }  // namespace sgdph::lab::inspect

@@ -43,4 +43,9 @@ HessianBlock measure_hessian(
     const LossFunction& loss, const std::vector<at::Tensor>& parameters, const Block& block, int64_t max_channels,
     const std::function<void()>& after_product);
 
+/// How much the estimate z * (H z) of the block differs between losses, of parts of a batch say, with the same random
+/// signs z: its standard deviation, as a vector over `channels` its length. Unknown for fewer than two losses.
+double deviation_over(
+    const std::vector<LossFunction>& losses, const Block& block, const std::vector<int64_t>& channels, int64_t seed);
+
 }  // namespace sgdph::lab::inspect

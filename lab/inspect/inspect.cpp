@@ -83,6 +83,7 @@ records::InspectReport Inspection::blank_report() const {
   report.width = s.width;
   report.source = subject_.source;
   report.batch_size = subject_.images.size(0);
+  report.shards = static_cast<int64_t>(shard_losses().size());
   report.loss = subject_.loss().item<double>();
   report.precision = options_.float64 ? "float64" : "float32";
   const auto& estimates = estimates_.settings().optimizer;
@@ -93,6 +94,17 @@ records::InspectReport Inspection::blank_report() const {
   report.seed = s.seed;
   report.planned = static_cast<int64_t>(blocks_.size());
   return report;
+}
+
+/// Of equal parts, with two images at least.
+std::vector<LossFunction> Inspection::shard_losses() const {
+  const auto images = subject_.images.size(0);
+  const auto shards = std::min(options_.shards, images / 2);
+  std::vector<LossFunction> losses;
+  for (int64_t i = 0; i < shards && shards > 1; ++i) {
+    losses.emplace_back([this, i, count = images / shards] { return subject_.loss(i * count, count); });
+  }
+  return losses;
 }
 
 InspectResult Inspection::run() {
@@ -127,6 +139,11 @@ InspectResult Inspection::run() {
       if (hessian.channels.empty()) break;
       const auto held = hessian.finite() ? estimates_.of(hessian, options_.refreshes) : std::vector<HeldEstimate>();
       result.report.rows.push_back(block_row(hessian, held));
+      if (hessian.finite()) {
+        const auto deviation = deviation_over(shard_losses(), block, hessian.channels, subject_.settings.seed);
+        const auto diagonal = hessian.diagonal().norm().item<double>();
+        result.report.rows.back().over_shards = diagonal == 0 ? records::kUnknown : deviation / diagonal;
+      }
       result.views.emplace_back(hessian, result.report.rows.back());
     }
   }
@@ -144,7 +161,7 @@ void write_inspect_report(const InspectResult& result, const std::filesystem::pa
   present(result.report)
       .write(folder / "inspect", {tables::TableFormat::Json, tables::TableFormat::Markdown, tables::TableFormat::Csv});
   if (result.views.empty()) return;
-  write_file_atomically(folder / "inspect.svg", {block_picture(result.views[result.drawn], place_of(result.report))});
+  write_own_file(folder / "inspect.svg", {block_picture(result.views[result.drawn], place_of(result.report))});
 }
 
 }  // namespace sgdph::lab::inspect

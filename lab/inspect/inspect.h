@@ -19,6 +19,7 @@ struct InspectOptions {
   bool every_1d = false;
   int64_t max_channels = 0;  ///< rows for each block; 0: all
   int64_t refreshes = 64;    ///< of the running estimates
+  int64_t shards = 4;        ///< of the batch, between which curvature is compared; 0: none
   bool float64 = false;
   std::string picture;  ///< the block to draw; empty: a typical one
 };
@@ -42,6 +43,7 @@ class Inspection {
 
  private:
   records::InspectReport blank_report() const;
+  std::vector<LossFunction> shard_losses() const;
 
   InspectOptions options_;
   Subject subject_;

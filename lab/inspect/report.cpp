@@ -14,6 +14,8 @@ namespace {
 
 // A block whose couplings have less than this part of its diagonal's norm passes for diagonal.
 constexpr double kDiagonal = 0.1;
+// For which the noise of refresh spread is told.
+constexpr int kRanks = 8;
 
 records::Range range_of(const std::vector<double>& values) {
   records::Range range;
@@ -81,16 +83,42 @@ bool has_remarks(const records::InspectReport& report) {
       report.rows.begin(), report.rows.end(), [](const records::BlockRow& row) { return !remark(row).empty(); });
 }
 
+bool has_shards(const records::InspectReport& report) {
+  return std::any_of(report.rows.begin(), report.rows.end(), [](const records::BlockRow& row) {
+    return std::isfinite(row.over_shards);
+  });
+}
+
+/// Of a smoothed estimate with Refresh::Spread over so many ranks, relative to that of Cyclic: there it is one rank's
+/// batch with so many times the random signs.
+double noise_of_spread(const records::BlockRow& row, double ranks) {
+  const double signs = row.off_diagonal * row.off_diagonal, shards = row.over_shards * row.over_shards;
+  return std::sqrt((signs + shards) / (ranks * signs + shards));
+}
+
+std::string shards_text(const records::InspectReport& report) {
+  std::vector<double> noise;
+  for (const auto& row : report.rows) noise.push_back(noise_of_spread(row, kRanks));
+  return fmt::format(
+      "over shards: standard deviation of a random-sign estimate over {} shards of {} images, relative to the "
+      "diagonal's norm; off diagonal is what the signs themselves add. With {} ranks of so many images each, refresh "
+      "spread has {} of the noise of cyclic (median over blocks).",
+      report.shards, report.shards == 0 ? 0 : report.batch_size / report.shards, kRanks,
+      tables::decimals_text(tables::median_known(noise)));
+}
+
 tables::Table block_table(const records::InspectReport& report) {
   tables::Table table;
   table.columns = {"block",           "channels",           "off diagonal",  "row sum: ratio",
                    "row sum: cosine", "row sum: same sign", "smallest eig.", "largest eig."};
+  if (has_shards(report)) table.columns.emplace_back("over shards");
   if (has_remarks(report)) table.columns.emplace_back("remark");
   for (const auto& row : report.rows) {
     table.rows.push_back(
         {row.block, std::to_string(row.channels), figure(row.off_diagonal), figure(row.row_sum.median_ratio),
          figure(row.row_sum.cosine), tables::percent_text(row.row_sum.same_sign), figure(row.smallest_eigenvalue),
          figure(row.largest_eigenvalue)});
+    if (has_shards(report)) table.rows.back().emplace_back(figure(row.over_shards));
     if (has_remarks(report)) table.rows.back().emplace_back(remark(row));
   }
   return table;
@@ -180,6 +208,7 @@ tables::Document readable(const records::InspectReport& report) {
       "off diagonal: Frobenius norm relative to the diagonal's. row sum: the paper's estimate, against the diagonal; "
       "ratio: median over channels of the absolute values.",
       "small");
+  if (has_shards(report)) document.paragraph(shards_text(report), "small");
   const auto probes = probes_of(report);
   if (!probes.empty()) {
     document.table(
@@ -200,7 +229,7 @@ tables::Document readable(const records::InspectReport& report) {
 
 tables::Table flat_blocks(const records::InspectReport& report) {
   tables::Table table;
-  table.columns = {"block", "kind", "channels", "measured", "shift_invariant", "off_diagonal"};
+  table.columns = {"block", "kind", "channels", "measured", "shift_invariant", "off_diagonal", "over_shards"};
   const auto probes = probes_of(report);
   const auto name_columns = [&](const std::string& prefix) {
     for (const auto* name : {"cosine", "same_sign", "median_ratio", "error"}) {
@@ -223,7 +252,8 @@ tables::Table flat_blocks(const records::InspectReport& report) {
         std::to_string(row.channels),
         std::to_string(row.measured),
         row.shift_invariant ? "true" : "false",
-        tables::number_text(row.off_diagonal)};
+        tables::number_text(row.off_diagonal),
+        tables::number_text(row.over_shards)};
     const auto add = [&](const records::Agreement& a) {
       for (const auto value : {a.cosine, a.same_sign, a.median_ratio, a.error})
         cells.push_back(tables::number_text(value));

@@ -13,12 +13,12 @@
 
 namespace sgdph::lab::inspect {
 
-at::Tensor Subject::loss(int64_t count) const {
+at::Tensor Subject::loss(int64_t begin, int64_t count) const {
   torch::manual_seed(static_cast<uint64_t>(settings.seed));
   model->train();
   const FrozenStatistics frozen(*model);
   return at::cross_entropy_loss(
-      model->forward(images.narrow(0, 0, count)), labels.narrow(0, 0, count), {}, at::Reduction::Mean, -100,
+      model->forward(images.narrow(0, begin, count)), labels.narrow(0, begin, count), {}, at::Reduction::Mean, -100,
       settings.label_smoothing);
 }
 

@@ -18,9 +18,10 @@ struct Subject {
   std::shared_ptr<models::ImageModel> model;
   at::Tensor images, labels;
 
-  /// The training loss of the batch's first `count` images: batch norm normalises by them and keeps its running
+  /// The training loss of `count` of the batch's images: batch norm normalises by them and keeps its running
   /// statistics. What is drawn at random, such as dropout, is the same at every call.
-  at::Tensor loss(int64_t count) const;
+  at::Tensor loss(int64_t begin, int64_t count) const;
+  at::Tensor loss(int64_t count) const { return loss(0, count); }
   at::Tensor loss() const { return loss(images.size(0)); }
 };
 

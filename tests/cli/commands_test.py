@@ -146,9 +146,42 @@ class Eval(support.CommandTest):
             self.assertEqual(figures["top1"], logged["test_top1"])
             self.assertEqual(figures["top5"], logged["test_top5"])
             self.assertAlmostEqual(figures["loss"], logged["test_loss"], places=6)
+        self.refuse("eval", output, "--weights", "best", says="it has no --val-split")
         self.succeed("train", "--test-only", "--resume", output)
         self.succeed("eval", checkpoint, "--export", self.folder / "again.pt")
         self.assertEqual((self.folder / "again.pt").read_bytes(), (output / "model.pt").read_bytes())
+
+
+    def test_it_takes_the_best_weights_by_validation(self):
+        output = self.folder / "run"
+        spoiled = ["--lr-scheduler", "multistep", "--lr-milestones", "2", "--lr-gamma", "300"]
+        self.succeed(*self.small("sgdm", 4, output, "--val-split", "64", *spoiled))
+        end = support.records(output)[-1]
+        self.assertLess(end["best_epoch"], 4)
+        last, best = (json.loads(self.succeed("eval", output, "--weights", weights, "--json").stdout)
+                      for weights in ("last", "best"))
+        self.assertEqual(best["source"], str(output / "best.pt"))
+        for figure in ("top1", "top5"):
+            self.assertEqual((last[figure], best[figure]), (end["test_" + figure], end["best_test_" + figure]))
+        self.refuse("eval", max(output.glob("*.ckpt")), "--weights", "best", says="give the run's folder")
+        self.refuse("eval", output, "--weights", "first", says="--weights")
+        self.refuse("eval", output, "--weights", "ema", says="the run had no --model-ema")
+
+    def test_it_takes_the_average_of_weights_and_the_runs_arithmetic(self):
+        output = self.folder / "run"
+        self.succeed(*self.small("sgd-ph", 2, output, "--model-ema", "--model-ema-steps", "1", "--model-ema-decay", "0.99",
+                                 "--amp", "bf16"))
+        end = support.records(output)[-1]
+        newest = max(output.glob("*.ckpt"))
+        weights = ["--dataset", "fashion-mnist", "--data-path", self.data, "--width", "0.5", "-b", "32", "--threads", "1"]
+        for words in ([output, "--weights", "ema"], [newest, "--weights", "ema"],
+                      [output / "ema.pt", *weights, "--amp", "bf16"]):
+            self.assertEqual(json.loads(self.succeed("eval", *words, "--json").stdout)["top1"], end["ema_test_top1"])
+        self.refuse("eval", output / "ema.pt", *weights, "--weights", "ema", says="is a state dict")
+        whole, half = (json.loads(self.succeed("eval", output, "--amp", amp, "--json").stdout)["loss"]
+                       for amp in ("none", "bf16"))
+        self.assertNotEqual(whole, half)
+        self.assertAlmostEqual(whole, half, delta=0.1 * whole)
 
 
 class Compare(support.CommandTest):
@@ -183,6 +216,22 @@ class Compare(support.CommandTest):
         self.succeed(*self.words(*words))
         self.succeed(*self.words(*words, "--epochs", "3"))
         self.assertEqual(support.records(self.folder / "cmp" / "sgdm-seed1")[-1]["epochs"], 3)
+        self.refuse(*self.words(*words, "--epochs", "2"), says="it has 3 epochs, more than 2")
+
+    def test_with_validation_the_table_tells_it_from_the_test_set(self):
+        done = self.succeed(*self.words("--opts", "sgdm,sgd-ph", "--val-split", "0.25"))
+        for words in ("test at best validation %", "validation %", "first with", "SGD-PH took"):
+            self.assertIn(words, done.stdout)
+        row = json.loads((self.folder / "cmp" / "summary.json").read_text())[0]
+        end = support.records(self.folder / "cmp" / "sgdm-seed1")[-1]
+        for key, logged in (("top1", "test_top1"), ("best_top1", "best_test_top1"), ("val_top1", "val_top1")):
+            self.assertEqual(row[key]["mean"], end[logged], key)
+        self.succeed("report", self.folder / "cmp", "--figures", self.folder / "figures")
+        page = (self.folder / "cmp" / "report.html").read_text()
+        self.assertIn("Validation accuracy", page)
+        self.assertNotIn("Test accuracy", page)
+        self.assertIn("first with", page)
+        self.assertEqual(len(list((self.folder / "figures").glob("*validation-accuracy.svg"))), 1)
 
     def test_a_signal_to_it_alone_stops_it_and_its_run(self):
         words = self.words("--opts", "sgdm", "--epochs", "500")
@@ -257,6 +306,37 @@ class Cost(support.CommandTest):
         self.assertEqual([row["engine"] for row in json.loads(text)["rows"]], ["sgdm", "adam"])
 
 
+class Scale(support.CommandTest):
+    def report(self, *extra):
+        return json.loads(self.succeed("scale", "--model", "resnet8", "--format", "json", *extra).stdout)
+
+    def test_it_prints_a_model_with_the_step_of_this_machine_in_it(self):
+        words = ["scale", "--model", "resnet8", "-b", "4", "--rounds", "3", "--threads", "1"]
+        text = self.succeed(*words).stdout
+        for part in ("A model, not a measurement", "measured here", "1024", "SGD-PH, spread", "efficiency"):
+            self.assertIn(part, text)
+        report = self.report("-b", "4", "--rounds", "3", "--threads", "1", "--ranks", "4,1")
+        self.assertEqual(report["kind"], "model")
+        self.assertTrue(report["measured"])
+        self.assertGreater(report["step"]["seconds"], 0)
+        self.assertEqual([row["ranks"] for row in report["rows"]], [1, 4])
+        self.assertAlmostEqual(report["rows"][0]["first_order"], report["step"]["seconds"])
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_step_may_be_given(self):
+        report = self.report("--step", "100", "--ranks", "1,8", "--bandwidth", "1", "--hop", "0")
+        self.assertFalse(report["measured"])
+        self.assertAlmostEqual(report["step"]["product_seconds"], 0.1 * 2 / 3)
+        transfer = 2 * 7 / 8 * report["step"]["parameters"] * 32 / 1e9
+        self.assertAlmostEqual(report["rows"][1]["transfer"], transfer)
+        self.assertEqual(report["rows"][1]["hops"], 0)
+        slower = self.report("--step", "100", "--product", "500", "--ranks", "1")
+        self.assertAlmostEqual(slower["rows"][0]["sgd_ph"], 0.6)
+        rows = list(csv.DictReader(self.succeed("scale", "--step", "9", "--format", "csv").stdout.splitlines()))
+        self.assertEqual([int(row["ranks"]) for row in rows], [2**i for i in range(11)])
+        self.assertIn("|---|", self.succeed("scale", "--step", "9", "--format", "markdown").stdout)
+
+
 class Lists(support.CommandTest):
     def test_every_list_names_what_there_is(self):
         listed = [line.split()[0] for line in self.succeed("list", "optimizers").stdout.splitlines()]
@@ -291,7 +371,7 @@ class Lists(support.CommandTest):
 
     def test_the_manual_page_is_clean_and_names_every_command(self):
         page = self.succeed("man").stdout
-        for name in ("train", "eval", "compare", "cost", "inspect", "report", "data fetch", "completion"):
+        for name in ("train", "eval", "compare", "cost", "scale", "inspect", "report", "data fetch", "completion"):
             self.assertIn(f"sgdph {name}", page)
         if shutil.which("man") is None:
             self.skipTest("man is not installed")

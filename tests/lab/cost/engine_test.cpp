@@ -1,5 +1,4 @@
 #include "cost/engine.h"
-#include "autograd.h"
 #include "cost/engine_run.h"
 #include "cost/timing.h"
 #include "optimizers/options.h"

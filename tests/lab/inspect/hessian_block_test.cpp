@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <csignal>
 #include <memory>
 
@@ -146,6 +147,24 @@ TEST(HessianBlock, KeepsTheRowsThereAreWhenInterrupted) {
   EXPECT_EQ(found.rows.size(0), 3);
   guard = std::make_unique<InterruptGuard>();  // lowers the flag, for the tests after this one
   EXPECT_FALSE(interrupted());
+}
+
+TEST(DeviationOver, IsThatOfTheEstimatesOfTheLosses) {
+  // Losses a sum(w^2) / 2 have the Hessian a I: estimates are a, whatever the signs.
+  auto w = torch::tensor({1., 2., 3.}, torch::kFloat64).requires_grad_(true);
+  std::vector<LossFunction> losses;
+  for (const double a : {1., 2., 6.}) losses.emplace_back([&w, a] { return 0.5 * a * w.square().sum(); });
+  const Block block{"w", "gain", w};
+  EXPECT_NEAR(deviation_over(losses, block, {0, 1, 2}, 1), std::sqrt(3 * 7.), 1e-12) << "variance 7 in each channel";
+  EXPECT_NEAR(deviation_over(losses, block, {1}, 1), std::sqrt(7.), 1e-12);
+  EXPECT_EQ(deviation_over({losses[1], losses[1]}, block, {0, 1, 2}, 1), 0);
+  EXPECT_TRUE(std::isnan(deviation_over({losses[0]}, block, {0}, 1)));
+  // Signs are random, but the same for all: a coupling that all losses share makes no difference between them.
+  std::vector<LossFunction> coupled;
+  for (const double a : {1., 2., 6.}) {
+    coupled.emplace_back([&w, a] { return 0.5 * a * w.square().sum() + 10 * w[0] * w[1] * 2; });
+  }
+  EXPECT_NEAR(deviation_over(coupled, block, {0, 1, 2}, 1), std::sqrt(3 * 7.), 1e-12);
 }
 
 }  // namespace

@@ -126,6 +126,23 @@ TEST(InspectReport, ARemarkNamesShiftInvarianceAndTheRowsMeasured) {
   EXPECT_EQ(present(report_of({whole})).as(tables::TableFormat::Text).find("shift-invariant,"), std::string::npos);
 }
 
+TEST(InspectReport, TellsWhetherSpreadPaysWhereShardsWereCompared) {
+  auto report = report_of({coupled()});
+  EXPECT_EQ(present(report).as(tables::TableFormat::Text).find("over shards"), std::string::npos);
+  report.batch_size = 32;
+  report.shards = 4;
+  // Signs and shards alike: (1 + 1) / (8 + 1) of the variance.
+  report.rows[0].over_shards = report.rows[0].off_diagonal;
+  const auto text = present(report).as(tables::TableFormat::Text);
+  for (const auto* part : {"over shards", "4 shards of 8 images", "With 8 ranks", "has 0.47 of the noise"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+  EXPECT_NE(present(report).as(tables::TableFormat::Csv).find("over_shards"), std::string::npos);
+  // So much between shards that only the number of estimates tells.
+  report.rows[0].over_shards = 1e6;
+  EXPECT_NE(present(report).as(tables::TableFormat::Text).find("has 1.00 of the noise"), std::string::npos);
+}
+
 TEST(InspectReport, IsWrittenInEveryFormat) {
   const auto report = report_of({coupled(), block_of("zero", torch::zeros({2, 2}))});
   for (const auto format : {tables::TableFormat::Text, tables::TableFormat::Markdown}) {
