@@ -1,0 +1,58 @@
+// Replays the golden trajectories of our optimizers and prints the bits of all parameters after every step, a line
+// each: setting, step, bytes. The tests of the Python package compare theirs with it.
+
+#include "support/golden.h"
+#include "support/networks.h"
+#include "support/training.h"
+
+#include <torch/torch.h>
+
+#include <cstdio>
+
+namespace {
+
+using namespace sgdph;
+using namespace sgdph::test;
+
+void replay(const std::string& setting) {
+  const auto& problem = read_golden("problem");
+  const auto& golden = read_golden(setting);
+  NetA model;
+  const auto named = model->named_parameters();
+  {
+    torch::NoGradGuard no_grad;
+    for (const auto& item : named) item.value().copy_(golden_tensor(problem.at("initial_params"), item.key()));
+  }
+  const auto inputs = golden_tensor(problem.at("inputs"));
+  const auto labels = golden_tensor(problem.at("labels")).to(torch::kLong);
+  const auto optimizer = make_golden_optimizer(golden, model->parameters());
+  if (dynamic_cast<OptimizerBase*>(optimizer.get()) == nullptr) return;  // LibTorch's own
+  int64_t step = 0;
+  if (auto* adahessian = dynamic_cast<AdaHessian*>(optimizer.get())) {
+    adahessian->set_probe_source([&](const at::Tensor& parameter) {
+      size_t i = 0;
+      while (!named[i].value().is_same(parameter)) ++i;
+      return golden_tensor(problem.at("rademacher").at(step - 1).at(i));
+    });
+  }
+  for (step = 1; step <= golden.at("steps").get<int64_t>(); ++step) {
+    for (auto& group : optimizer->param_groups()) group.options().set_lr(golden.at("lr_per_step").at(step - 1));
+    train_step(*optimizer, [&] {
+      return torch::nn::functional::cross_entropy(model->forward(inputs[step - 1]), labels[step - 1]);
+    });
+    std::printf("%s %lld ", setting.c_str(), static_cast<long long>(step));
+    for (const auto& item : named) {
+      const auto flat = item.value().detach().contiguous();
+      const auto* bytes = static_cast<const unsigned char*>(flat.data_ptr());
+      for (size_t i = 0; i < flat.nbytes(); ++i) std::printf("%02x", static_cast<unsigned>(bytes[i]));
+    }
+    std::printf("\n");
+  }
+}
+
+}  // namespace
+
+int main() {
+  torch::set_num_threads(1);
+  for (const auto& setting : golden_settings()) replay(setting);
+}

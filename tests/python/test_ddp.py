@@ -1,0 +1,134 @@
+"""DistributedDataParallel: W processes do what one does on the joined batch. Loopback, gloo."""
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+
+import sgdph
+from conftest import bits, net
+
+STEPS, SHARE = 8, 4
+
+
+def joined(step, ranks):
+    generator = torch.Generator().manual_seed(step)
+    size = SHARE * ranks
+    return torch.randn(size, 3, 6, 6, generator=generator, dtype=torch.float64), torch.randint(5, (size,), generator=generator)
+
+
+class Branches(nn.Module):
+    """One of two branches is always used; without the other, that has no gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.used, self.unused = net("group"), net("group", seed=4)
+        self.both = False
+
+    def forward(self, x):
+        return self.used(x) + self.unused(x) if self.both else self.used(x)
+
+
+def model_of(way):
+    return Branches() if way in ("unused", "on_one_rank") else net("group")
+
+
+WAYS = {
+    "plain": {},
+    "views": dict(gradient_as_bucket_view=True),
+    "unused": dict(find_unused_parameters=True),
+    "on_one_rank": dict(find_unused_parameters=True),
+    "static": dict(static_graph=True),
+    "buckets": dict(bucket_cap_mb=0.0001),
+    "no_sync": {},
+}
+OPTIONS = {"sgd-ph": dict(lr=0.05, shift_guard=True), "adahessian": dict(lr=0.05), "lion": dict(lr=1e-3)}
+
+
+def work(rank, ranks, port, cases, folder):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=ranks)
+    for way, name in cases:
+        model = model_of(way)
+        ddp = nn.parallel.DistributedDataParallel(model, **WAYS[way])
+        optimizer = sgdph.optimizers[name](model, **OPTIONS[name])
+        sgdph.distribute(optimizer)
+        train(rank, ranks, way, model, ddp, optimizer)
+        torch.save(bits(model), f"{folder}/{way}-{name}-{rank}.pt")
+    dist.destroy_process_group()
+
+
+def train(rank, ranks, way, model, ddp, optimizer):
+    for step in range(STEPS):
+        x, y = (part[rank * SHARE : (rank + 1) * SHARE] for part in joined(step, ranks))
+        optimizer.zero_grad()
+        model.both = way == "on_one_rank" and rank == 0
+        if way == "no_sync":
+            with ddp.no_sync():
+                optimizer.backward(nn.functional.cross_entropy(ddp(x[:2]), y[:2]) / 2)
+            optimizer.backward(nn.functional.cross_entropy(ddp(x[2:]), y[2:]) / 2)
+        else:
+            optimizer.backward(nn.functional.cross_entropy(ddp(x), y))
+        optimizer.step()
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+CASES = {2: [(way, "sgd-ph") for way in WAYS] + [("plain", "adahessian"), ("plain", "lion")], 3: [("plain", "sgd-ph"), ("no_sync", "sgd-ph")]}
+
+
+@pytest.fixture(scope="module")
+def parameters_of(tmp_path_factory):
+    """The parameters each rank ends with; the processes of a number of ranks serve all its cases."""
+    folder = tmp_path_factory.mktemp("ranks")
+    for ranks, cases in CASES.items():
+        (folder / str(ranks)).mkdir()
+        mp.spawn(work, (ranks, free_port(), cases, str(folder / str(ranks))), nprocs=ranks)
+    return lambda ranks, way, name: [torch.load(folder / f"{ranks}/{way}-{name}-{rank}.pt") for rank in range(ranks)]
+
+
+@pytest.mark.filterwarnings("ignore:SGDPH. shift-invariant")
+@pytest.mark.parametrize("ranks, way, name", [(ranks, *case) for ranks, cases in CASES.items() for case in cases])
+def test_ranks_equal_one_process_on_the_joined_batch(ranks, way, name, parameters_of):
+    found = parameters_of(ranks, way, name)
+    assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other))
+    model = model_of(way)
+    optimizer = sgdph.optimizers[name](model, **OPTIONS[name])
+    for step in range(STEPS):
+        x, y = joined(step, ranks)
+        optimizer.zero_grad()
+        if way == "on_one_rank":
+            for rank, (part, labels) in enumerate(zip(x.split(SHARE), y.split(SHARE))):
+                model.both = rank == 0
+                optimizer.backward(nn.functional.cross_entropy(model(part), labels) / ranks)
+        else:
+            optimizer.backward(nn.functional.cross_entropy(model(x), y))
+        optimizer.step()
+    difference = max((a - b).abs().max().item() for a, b in zip(found[0], bits(model)))
+    print(f"{ranks} ranks, {way}: {difference:.1e}")
+    assert difference <= 1e-14
+
+
+def test_without_a_process_group_it_says_so():
+    with pytest.raises(RuntimeError, match="there is no process group; call torch.distributed.init_process_group"):
+        sgdph.distribute(sgdph.SGDPH(net()))
+
+
+def test_the_example_runs_under_torchrun(tmp_path):
+    example = Path(__file__).parents[2] / "examples/python/ddp.py"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=2", str(example), "--steps", "12"]
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=env, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "ranks agree" in done.stdout
