@@ -109,12 +109,12 @@ def write_inspection(folder):
         probes = [{"probe": probe, "estimate": {**agreement(i), "error": error * i}, "divisor": agreement(i), "values": figures,
                    "divisors": figures} for probe, error in (("ones", 8.125), ("hadamard", 0.4375), ("rademacher", 2.125))]
         rows.append({"block": f"layer{i}.bn1.weight", "kind": "gain", "channels": channels, "measured": channels,
-                     "shift_invariant": i == 2, "note": "", "off_diagonal": 0.9 + 0.1 * i, "row_sum": agreement(i),
+                     "shift_invariant": i == 2, "note": "", "off_diagonal": 0.9 + 0.1 * i, "over_shards": 0.5, "row_sum": agreement(i),
                      "smallest_eigenvalue": -0.01 * i, "largest_eigenvalue": 0.5 * i, "asymmetry": 1e-6, "product_error": 1e-5,
                      "rows": list(range(channels)), "diagonal": figures, "row_sums": figures, "probes": probes})
     # One that could not be measured has null for its figures.
     nothing = {key: None for key in agreement(1)}
-    rows.append({**rows[0], "block": "layer5.bn1.weight", "note": "not finite", "off_diagonal": None, "row_sum": nothing,
+    rows.append({**rows[0], "block": "layer5.bn1.weight", "note": "not finite", "off_diagonal": None, "over_shards": None, "row_sum": nothing,
                  "smallest_eigenvalue": None, "largest_eigenvalue": None, "asymmetry": None, "product_error": None,
                  "diagonal": [], "row_sums": [], "probes": []})
     verdict = {"blocks": 3, "not_diagonal": 3, "in_part": 0, "off_diagonal": range_of(1.0, 1.2, 1.3),
@@ -123,7 +123,7 @@ def write_inspection(folder):
                "text": "The blocks are not diagonal."}
     (folder / "inspect.json").write_text(json.dumps({
         "model": "resnet8", "norm": "batch", "dataset": "fashion-mnist", "width": 1.0,
-        "source": "weights as they begin, seed 1", "batch_size": 64, "loss": 2.3, "precision": "float32", "rule": "reference",
+        "source": "weights as they begin, seed 1", "batch_size": 64, "shards": 4, "loss": 2.3, "precision": "float32", "rule": "reference",
         "refreshes": 32, "probe_cycle": 8, "hessian_momentum": 0.9, "seed": 1, "products": 50, "seconds": 1.5, "planned": 5,
         "cpu": "A CPU", "libtorch": "1.13.1", "version": "0.1.0", "started": "2026-01-31T12:00:00Z", "threads": 2, "rows": rows,
         "verdict": verdict}, sort_keys=True))

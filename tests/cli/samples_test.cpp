@@ -1,4 +1,4 @@
-// What version 0.1 wrote is read: runs that were stopped are continued, reports take its records.
+// What version 0.1 and other LibTorches wrote is read: runs that were stopped are continued, reports take the records.
 
 #include "base/files.h"
 #include "support/command.h"
@@ -6,6 +6,7 @@
 #include "support/sample_data.h"
 
 #include <cmath>
+#include <tuple>
 
 namespace sgdph::test::samples_test {
 namespace {
@@ -14,13 +15,17 @@ namespace fs = std::filesystem;
 
 const fs::path kSamples = fs::path(kSamplesDir) / "0.1";
 
-class RunOf01 : public CommandTest, public testing::WithParamInterface<std::string> {};
+/// The samples' folder and the optimizer.
+using Case = std::tuple<std::string, std::string>;
 
-TEST_P(RunOf01, IsContinuedAsItWouldHaveGoneOn) {
+class Run : public CommandTest, public testing::WithParamInterface<Case> {};
+
+TEST_P(Run, IsContinuedAsItWouldHaveGoneOn) {
+  const auto& [samples, opt] = GetParam();
   const auto run = folder() / "run";
-  fs::copy(kSamples / "runs" / GetParam(), run, fs::copy_options::recursive);
+  fs::copy(fs::path(kSamplesDir) / samples / "runs" / opt, run, fs::copy_options::recursive);
   write_fashion_mnist(folder() / "data", 64, 32, 1);
-  ASSERT_TRUE(fs::exists(run / "checkpoint-000000003.ckpt"));
+  ASSERT_FALSE(fs::exists(run / "model.pt")) << "it had ended";
   succeed({"train", "--resume", run.string(), "--data-path", in_folder("data")});
   const auto expected = records_of(run / "whole.jsonl");
   const auto found = records_of(run / "log.jsonl");
@@ -43,9 +48,22 @@ TEST_P(RunOf01, IsContinuedAsItWouldHaveGoneOn) {
   EXPECT_TRUE(fs::exists(run / "model.pt"));
 }
 
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  return test_name(std::get<0>(info.param) + "_" + std::get<1>(info.param));
+}
+
 INSTANTIATE_TEST_SUITE_P(
-    Samples, RunOf01, testing::Values("sgdm", "adam", "adamw", "adabelief", "adahessian", "apollo", "sgd-ph"),
-    [](const auto& info) { return test_name(info.param); });
+    Samples, Run,
+    testing::Combine(
+        testing::Values("0.1"),
+        testing::Values("sgdm", "adam", "adamw", "adabelief", "adahessian", "apollo", "sgd-ph")),
+    name_of);
+INSTANTIATE_TEST_SUITE_P(
+    LibTorch, Run,
+    testing::Combine(
+        testing::Values("libtorch/1.13", "libtorch/2.6", "libtorch/2.13"),
+        testing::Values("sgdm", "adam", "adamw", "adabelief", "adahessian", "apollo", "lion", "sgd-ph")),
+    name_of);
 
 class RecordsOf01 : public CommandTest {};
 
