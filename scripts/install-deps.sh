@@ -6,12 +6,15 @@
 set -eu
 
 torch="libtorch-dev libopenblas0-pthread"
+# Headers of the Gloo that Debian's LibTorch was built with, by which processes work together.
+gloo="libgloo-dev"
 # Exchanged with, and measured against.
 python="python3 python3-torch python3-torchvision python3-protobuf"
 case "${TORCH:-debian}" in
   debian) ;;
   wheel)
     torch="python3"
+    gloo=""
     python="python3"
     "${PYTHON:-python3}" -c 'import ensurepip, venv' 2>/dev/null || torch="python3 python3-venv"
     ;;
@@ -21,11 +24,16 @@ case "${TORCH:-debian}" in
     ;;
 esac
 for folder in $(echo "${CMAKE_PREFIX_PATH:-}" | tr ':;' '  '); do
-  if [ -n "$(find "$folder" -name TorchConfig.cmake 2>/dev/null | head -n 1)" ]; then torch=""; fi
+  if [ -n "$(find "$folder" -name TorchConfig.cmake 2>/dev/null | head -n 1)" ]; then torch=""; gloo=""; fi
 done
 build="g++ cmake ninja-build ccache $torch"
-lab="$build pkg-config zlib1g-dev nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libtomlplusplus-dev \
+lab="$build $gloo pkg-config zlib1g-dev nlohmann-json3-dev libcli11-dev libfmt-dev libspdlog-dev libtomlplusplus-dev \
   libcurl4-openssl-dev libarchive-dev libssl-dev libturbojpeg0-dev libcmark-dev libjs-chart.js"
+
+# The Python package is built and tested in a virtual environment.
+package=""
+"${PYTHON:-python3}" -c 'import ensurepip, os, sysconfig, venv; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null ||
+  package="python3-dev python3-venv"
 
 wanted=""
 modules=""
@@ -34,10 +42,10 @@ for set in "$@"; do
     build) wanted="$wanted $build" ;;
     lab) wanted="$wanted $lab" ;;
     demo) wanted="$wanted $lab dataset-fashion-mnist" ;;
-    test) wanted="$wanted $lab $python libgtest-dev"; modules="numpy protobuf" ;;
+    test) wanted="$wanted $lab $python $package libgtest-dev"; modules="numpy protobuf" ;;
     page) wanted="$wanted $lab python3 chromium fonts-dejavu-core" ;;
-    bench) wanted="$wanted $lab $python libbenchmark-dev" ;;
-    fuzz) wanted="$wanted clang libclang-rt-dev libfmt-dev zlib1g-dev nlohmann-json3-dev" ;;
+    bench) wanted="$wanted $lab $python libbenchmark-dev iproute2" ;;
+    fuzz) wanted="$wanted clang libclang-rt-dev libfmt-dev zlib1g-dev nlohmann-json3-dev libarchive-dev libturbojpeg0-dev libtomlplusplus-dev" ;;
     # clang-tidy reads <omp.h> where LibTorch does; Debian ships clang's own beside its OpenMP library.
     lint) wanted="$wanted clang-format clang-tidy libomp-dev" ;;
     *) echo "install-deps.sh: unknown set '$set'; use build, lab, demo, test, page, bench, fuzz or lint" >&2; exit 2 ;;

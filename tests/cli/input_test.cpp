@@ -53,6 +53,15 @@ TEST_F(Options, ValuesOfTheWrongKindOrOutOfRangeAreRefused) {
   refuse_train({"--lr-milestones", "3"}, {"--lr-milestones", "multistep"});
   refuse_train({"--lr-scheduler", "cosine", "--lr-min", "5"}, {"--lr-min"});
   refuse_train({"--data-path", "\xff"}, {"--data-path", "UTF-8"});
+  refuse_train({"--amp", "fp16"}, {"amp", "'fp16'", "bf16"});
+  refuse_train({"--norm-weight-decay", "-1"}, {"--norm-weight-decay", "at least 0"});
+  refuse_train({"--bias-weight-decay", "x"}, {"--bias-weight-decay", "a number"});
+  refuse_train({"--model-ema-decay", "0.9"}, {"--model-ema-decay", "give --model-ema"});
+  refuse_train({"--model-ema", "--model-ema-steps", "0"}, {"--model-ema-steps", "at least 1"});
+  refuse_train({"--model-ema", "--model-ema-decay", "1.1"}, {"--model-ema-decay", "at most 1"});
+  refuse_train({"--split-seed", "2"}, {"--split-seed", "give --val-split"});
+  refuse_train({"--val-split", "-1"}, {"--val-split", "at least 0"});
+  refuse_train({"--auto-resume", "--resume", "x"}, {"--auto-resume", "one of them"});
   refuse(small("sgd-ph", 1, "", {"--probe-cycle", "3"}), {"probe_cycle"});
   refuse(small("sgd-ph", 1, "", {"--refresh", "joint"}), {"Joint"});
   for (const std::string part : {"2", "0", "1/0", "eighth"}) {
@@ -122,6 +131,10 @@ TEST_F(Data, AWrongRecordSizeIsNamed) {
 
 TEST_F(Data, ABatchLargerThanTheDataIsRefused) {
   refuse(train_on(data()) + Words{"-b", "257"}, {"257", "256"});
+  refuse(train_on(data()) + Words{"--val-split", "256"}, {"--val-split: 256 leaves nothing of 256 training images"});
+  refuse(train_on(data()) + Words{"--val-split", "200", "-b", "64"}, {"64", "56"});
+  refuse(train_on(data()) + Words{"--val-split", "1e-6"}, {"--val-split", "is not one image"});
+  refuse(train_on(data()) + Words{"--val-split", "10.5"}, {"--val-split", "whole"});
 }
 
 TEST_F(Data, ALastBatchOfOneImageIsRefusedWhereItCannotBeTrainedOn) {

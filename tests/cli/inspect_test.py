@@ -33,6 +33,7 @@ class Inspect(support.CommandTest):
             self.assertLess(row["asymmetry"], 1e-3)
             self.assertLess(row["product_error"], 1e-2)
             self.assertGreater(row["off_diagonal"], 0)
+            self.assertGreater(row["over_shards"], 0)
             self.assertLess(row["smallest_eigenvalue"], row["largest_eigenvalue"])
             self.assertEqual([probe["probe"] for probe in row["probes"]], ["ones", "hadamard", "rademacher"])
             for value, row_sum in zip(row["probes"][0]["values"], row["row_sums"]):
@@ -68,6 +69,19 @@ class Inspect(support.CommandTest):
             self.assertEqual(a["diagonal"], [b["diagonal"][i] for i in a["rows"]])
             self.assertEqual(a["row_sums"], [b["row_sums"][i] for i in a["rows"]])
             self.assertEqual(a["probes"][1]["divisors"], [])
+
+    def test_shards_are_parts_of_the_batch(self):
+        four = self.report("--blocks", "bn1.weight")
+        self.assertEqual(four["shards"], 4)
+        none = self.report("--blocks", "bn1.weight", "--shards", "0")
+        self.assertEqual(none["shards"], 0)
+        self.assertIsNone(none["rows"][0]["over_shards"])
+        self.assertEqual(none["rows"][0]["diagonal"], four["rows"][0]["diagonal"])
+        # Smaller parts differ more; a part has two images at least.
+        most = self.report("--blocks", "bn1.weight", "--shards", "100")
+        self.assertEqual(most["shards"], 8)
+        self.assertGreater(most["rows"][0]["over_shards"], four["rows"][0]["over_shards"])
+        self.assertNotIn("over shards", self.succeed(*self.words("--blocks", "1", "--shards", "0")).stdout)
 
     def test_it_names_shift_invariant_blocks(self):
         done = self.succeed(*self.words("--every-1d", "--blocks", "fc.bias,bn1.weight"))

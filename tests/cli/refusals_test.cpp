@@ -20,6 +20,7 @@ class Compare : public CommandTest {
 TEST_F(Compare, AMistakeInTheInputStopsItAtOnce) {
   refuse(compare({"-b", "100000"}), {"100000"});
   refuse(compare({"--refresh", "joint", "--opts", "sgd-ph"}), {"Joint"});
+  refuse(compare({"--refresh", "spread", "--opts", "sgd-ph"}), {"Spread", "Rademacher or Hadamard"});
 }
 
 /// The run that a comparison would make, made here: the comparison finds it in its folder.
@@ -47,6 +48,22 @@ TEST_F(Cost, MistakesAreNamedAndNothingIsWritten) {
   for (const auto* sizes : {"1", "0", "x", "4,", "4,4", ""}) refuse_cost({"--batch-size", sizes}, {"--batch-size"});
 }
 
+class Scale : public CommandTest {};
+
+TEST_F(Scale, MistakesAreNamed) {
+  refuse({"scale", "--model", "resnet9", "--step", "1"}, {"resnet9", "resnet8"});
+  refuse({"scale", "--model", "resnet8", "--form", "imagenet", "--step", "1"}, {"resnet8", "CIFAR form only"});
+  refuse({"scale", "--product", "1"}, {"--product", "--step"});
+  for (const auto* ranks : {"0", "x", "1,", "2,2", "", "100000"}) {
+    refuse({"scale", "--step", "1", "--ranks", ranks}, {"--ranks"});
+  }
+  for (const auto* option : {"--bandwidth", "--step", "--batch-size", "--bucket", "--epoch"}) {
+    refuse({"scale", option, "0"}, {option});
+  }
+  refuse({"scale", "--hop", "-1"}, {"--hop"});
+  refuse({"scale", "--bandwith", "1"}, {"--bandwith"});
+}
+
 class Inspect : public CommandTest {
  protected:
   Words inspect(const Words& more) const {
@@ -61,6 +78,7 @@ TEST_F(Inspect, MistakesAreNamedAndNothingIsWritten) {
   refuse(inspect({"--blocks", "bn1.bias", "--picture", "bn1.weight"}), {"block to draw"});
   refuse(inspect({"--max-channels", "-1"}), {"--max-channels"});
   refuse(inspect({"--refreshes", "0"}), {"--refreshes"});
+  refuse(inspect({"--shards", "-1"}), {"--shards"});
   refuse(inspect({"--probe-cycle", "6"}), {"probe_cycle", "6"});
   refuse(inspect({"--model", "resnet9"}), {"resnet9", "resnet8"});
   refuse(inspect({"-b", "1000"}), {"1000"});
