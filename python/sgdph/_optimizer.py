@@ -428,6 +428,11 @@ class CurvatureOptimizer(Optimizer):
         _check_function(average)
         self._core.set_all_reduce(average)
 
+    def set_ranks(self, rank: int, ranks: int) -> None:
+        """Which of how many ranks this is, for work that ranks divide (refresh="spread"); 0 of 1 until it is called, and not saved.
+        With more than one, `set_all_reduce` has to be called as well. Call it between steps."""
+        self._core.set_ranks(rank, ranks)
+
 
 class BlockOptimizer(CurvatureOptimizer):
     """An optimizer some of whose parameters are blocks."""

@@ -16,7 +16,8 @@ def distribute(optimizer: AnyOptimizer, process_group: Any = None) -> AnyOptimiz
     """Averages the curvature over the ranks of a process group, once a step, as DistributedDataParallel does gradients.
 
     Call it once, after `init_process_group` and in every process, and use `optimizer.backward(loss)` with the loss of the
-    DDP-wrapped module. Optimizers that measure no curvature need nothing and are returned as they are.
+    DDP-wrapped module. With refresh="spread" each rank measures a block of its own. Optimizers that measure no curvature
+    need nothing and are returned as they are.
     """
     import torch.distributed as dist
 
@@ -35,6 +36,7 @@ def distribute(optimizer: AnyOptimizer, process_group: Any = None) -> AnyOptimiz
 
     if isinstance(optimizer, CurvatureOptimizer):
         optimizer.set_all_reduce(average if ranks > 1 else None)
+        optimizer.set_ranks(dist.get_rank(process_group), ranks)
     return optimizer
 
 

@@ -207,6 +207,11 @@ void Core::set_all_reduce(std::function<void(at::Tensor)> average) {
   }
 }
 
+void Core::set_ranks(int64_t rank, int64_t ranks) {
+  const Use use(*this);
+  if (curvature_ != nullptr) curvature_->set_ranks(rank, ranks);
+}
+
 void Core::set_probe_source(std::function<at::Tensor(at::Tensor)> source) {
   const Use use(*this);
   curvature().set_probe_source(std::move(source));
@@ -327,7 +332,7 @@ void check_graph(const at::Tensor& loss, const std::string& who) {
         "torch.utils.checkpoint.checkpoint(..., use_reentrant=False)");
     TORCH_CHECK(
         name != "CompiledFunctionBackward", who,
-        ": a compiled module is on the way, which has no second derivative; use optimizer.backward_compiled, or "
+        ": a compiled module is on the way, which has no second derivative; use sgdph.backward_compiled, or "
         "update_curvature with a loss of the uncompiled module and then loss.backward()");
   }
 }

@@ -34,6 +34,7 @@ class Core {
   void discard();
   bool curvature_due();
   void set_all_reduce(std::function<void(at::Tensor)> average);
+  void set_ranks(int64_t rank, int64_t ranks);
   void set_probe_source(std::function<at::Tensor(at::Tensor)> source);
   void set_curvature_filter(std::function<at::Tensor(at::Tensor)> filter);
 

@@ -111,6 +111,7 @@ PYBIND11_MODULE(_core, module) {
       .def("discard", torch::wrap_pybind_function(&Core::discard))
       .def("curvature_due", torch::wrap_pybind_function(&Core::curvature_due))
       .def("set_all_reduce", torch::wrap_pybind_function(&Core::set_all_reduce), py::arg("average"))
+      .def("set_ranks", torch::wrap_pybind_function(&Core::set_ranks), py::arg("rank"), py::arg("ranks"))
       .def("set_probe_source", torch::wrap_pybind_function(&Core::set_probe_source), py::arg("source"))
       .def("set_curvature_filter", torch::wrap_pybind_function(&Core::set_curvature_filter), py::arg("filter"))
       .def("last_step", torch::wrap_pybind_function(&Core::last_step))

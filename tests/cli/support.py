@@ -220,6 +220,22 @@ def slow(test):
     return test
 
 
+class TimedResult(unittest.TextTestResult):
+    """Says of each test how long it took, so that what slows the whole can be found."""
+
+    def startTest(self, test):
+        self.began = time.monotonic()
+        super().startTest(test)
+
+    def addSuccess(self, test):
+        unittest.TestResult.addSuccess(self, test)
+        self.stream.writeln(f"ok ({time.monotonic() - self.began:.1f} s)")
+
+
+class TimedRunner(unittest.TextTestRunner):
+    resultclass = TimedResult
+
+
 def main():
     """Runs the tests of the file: all, or with --quick or --slow those that are not or are marked as slow."""
     wanted = {"--quick": False, "--slow": True}
@@ -230,8 +246,8 @@ def main():
             return [name for name in names if getattr(getattr(case, name), "slow", False) == chosen]
 
     if len(sys.argv) < 2 or sys.argv[1] not in wanted:
-        unittest.main(verbosity=2)
+        unittest.main(testRunner=TimedRunner, verbosity=2)
     chosen = wanted[sys.argv[1]]
-    done = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], testLoader=Loader(), verbosity=2, exit=False)
+    done = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], testLoader=Loader(), testRunner=TimedRunner, verbosity=2, exit=False)
     # Nothing to run is a mistake in the list of tests, not a success.
     sys.exit(0 if done.result.wasSuccessful() and done.result.testsRun > 0 else 1)

@@ -79,6 +79,35 @@ def train(rank, ranks, way, model, ddp, optimizer):
         optimizer.step()
 
 
+def spread(rank, ranks, port, folder):
+    """How often each block was refreshed, and what the parameters are, after two rounds of five blocks."""
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", rank=rank, world_size=ranks)
+    model = net("group")
+    ddp = nn.parallel.DistributedDataParallel(model)
+    optimizer = sgdph.distribute(sgdph.SGDPH(model, lr=0.05, probe="rademacher", refresh="spread"))
+    blocks = [entry.parameter for entry in optimizer.partition() if entry.second_order]
+    measured = []
+    for step in range(6):
+        x, y = (part[rank * SHARE : (rank + 1) * SHARE] for part in joined(step, ranks))
+        optimizer.zero_grad()
+        optimizer.backward(nn.functional.cross_entropy(ddp(x), y))
+        optimizer.step()
+        measured.append((len(optimizer.last_step.blocks_refreshed), optimizer.last_step.products))
+    refreshes = [int(optimizer.state[block]["refreshes"]) for block in blocks]
+    torch.save({"refreshes": refreshes, "measured": measured, "parameters": bits(model)}, f"{folder}/{rank}.pt")
+    dist.destroy_process_group()
+
+
+def test_spread_measures_a_block_on_each_rank(tmp_path):
+    mp.spawn(spread, (2, free_port(), str(tmp_path)), nprocs=2)
+    found = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
+    assert all(torch.equal(a, b) for a, b in zip(found[0]["parameters"], found[1]["parameters"]))
+    assert found[0]["refreshes"] == found[1]["refreshes"] == [2] * 5
+    assert found[0]["measured"] == [(2, 1), (2, 1), (1, 1)] * 2
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
