@@ -30,6 +30,13 @@ auto base_of() {
 using BackendPtr = decltype(base_of<c10d::ProcessGroupGloo>());
 using WorkPtr = decltype(std::declval<BackendPtr>()->barrier());
 
+/// The store's older server, where there are two: not every build has libuv, and which are without cannot be asked.
+template <class Options>
+auto without_libuv(Options& options) -> decltype(options.useLibUV, void()) {
+  options.useLibUV = false;
+}
+void without_libuv(...) {}
+
 Wait wait_for(WorkPtr work) {
   return [work = std::move(work)] { work->wait(); };
 }
@@ -48,6 +55,7 @@ Store::Store(const Environment& environment, Milliseconds timeout) : impl_(std::
   options.waitWorkers = false;
   options.multiTenant = true;
   options.timeout = timeout;
+  without_libuv(options);
   auto server = c10::make_intrusive<c10d::TCPStore>(environment.address, options);
   // What an earlier life of the processes left with torchrun's agent is not ours.
   impl_->store =
