@@ -52,8 +52,7 @@ class Faults {
       : under_(variable("SGDPH_FAULTS_UNDER")),
         error_(variable("SGDPH_FAULTS_ERROR")),
         at_(std::atoll(variable("SGDPH_FAULTS_AT").c_str())),
-        lasting_(!variable("SGDPH_FAULTS_LASTING").empty()),
-        clock_(std::atoll(variable("SGDPH_FAULTS_CLOCK").c_str())) {
+        lasting_(!variable("SGDPH_FAULTS_LASTING").empty()) {
     const auto call = variable("SGDPH_FAULTS_CALL");
     for (int i = 0; i < Calls; ++i) {
       if (call == kNames[static_cast<size_t>(i)]) call_ = i;
@@ -117,26 +116,26 @@ class Faults {
   }
   bool records() const { return journal_ >= 0; }
 
-  /// The clock stands right, then ahead, then behind, for a few looks each.
-  int64_t jump() {
-    if (clock_ == 0) return 0;
-    constexpr std::array<int64_t, 3> kSides{0, 1, -1};
-    return clock_ * kSides[static_cast<size_t>(looks_++ / 4 % 3)];
-  }
-
  private:
   static constexpr int kFiles = 65536;
   std::string under_;
   std::string error_;
   int64_t at_;
   bool lasting_;
-  int64_t clock_;
   int call_ = -1;
   int journal_ = -1;
   std::atomic<int64_t>* counts_ = nullptr;
-  std::atomic<int64_t> looks_{0};
   std::array<std::atomic<bool>, kFiles> meant_{};
 };
+
+/// The clock stands right, then ahead, then behind, for a few looks each. Apart from Faults, whose beginning maps memory:
+/// UCX, which comes with Debian 13's LibTorch, looks at the clock while it exchanges the code of mmap.
+int64_t clock_jump() {
+  static const int64_t seconds = std::atoll(variable("SGDPH_FAULTS_CLOCK").c_str());
+  static std::atomic<int64_t> looks{0};
+  constexpr std::array<int64_t, 3> kSides{0, 1, -1};
+  return seconds == 0 ? 0 : seconds * kSides[static_cast<size_t>(looks++ / 4 % 3)];
+}
 
 uint64_t inode_of(int file) {
   struct stat status {};
@@ -282,7 +281,7 @@ int unlinkat(int folder, const char* path, int flags) {
 
 int clock_gettime(clockid_t clock, timespec* now) {
   const int result = real<int(clockid_t, timespec*)>("clock_gettime")(clock, now);
-  if (result == 0 && clock == CLOCK_REALTIME) now->tv_sec += Faults::get().jump();
+  if (result == 0 && clock == CLOCK_REALTIME) now->tv_sec += clock_jump();
   return result;
 }
 time_t time(time_t* now) {
