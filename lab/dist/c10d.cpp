@@ -32,10 +32,11 @@ using WorkPtr = decltype(std::declval<BackendPtr>()->barrier());
 
 /// The store's older server, where there are two: not every build has libuv, and which are without cannot be asked.
 template <class Options>
-auto without_libuv(Options& options) -> decltype(options.useLibUV, void()) {
+auto without_libuv(Options& options, int) -> decltype(void(options.useLibUV)) {
   options.useLibUV = false;
 }
-void without_libuv(...) {}
+template <class Options>
+void without_libuv(Options&, long) {}
 
 Wait wait_for(WorkPtr work) {
   return [work = std::move(work)] { work->wait(); };
@@ -55,7 +56,7 @@ Store::Store(const Environment& environment, Milliseconds timeout) : impl_(std::
   options.waitWorkers = false;
   options.multiTenant = true;
   options.timeout = timeout;
-  without_libuv(options);
+  without_libuv(options, 0);
   auto server = c10::make_intrusive<c10d::TCPStore>(environment.address, options);
   // What an earlier life of the processes left with torchrun's agent is not ours.
   impl_->store =

@@ -128,8 +128,8 @@ class Faults {
   std::array<std::atomic<bool>, kFiles> meant_{};
 };
 
-/// The clock stands right, then ahead, then behind, for a few looks each. Apart from Faults, whose beginning maps memory:
-/// UCX, which comes with Debian 13's LibTorch, looks at the clock while it exchanges the code of mmap.
+/// The clock stands right, then ahead, then behind, for a few looks each. Apart from Faults, whose beginning maps
+/// memory: UCX, which comes with Debian 13's LibTorch, looks at the clock while it exchanges the code of mmap.
 int64_t clock_jump() {
   static const int64_t seconds = std::atoll(variable("SGDPH_FAULTS_CLOCK").c_str());
   static std::atomic<int64_t> looks{0};
