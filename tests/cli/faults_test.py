@@ -181,6 +181,8 @@ class OtherPeoplesFolders(support.CommandTest):
         super().setUp()
         os.chmod(self.root, 0o755)
         os.chmod(self.folder, 0o755)
+        if self.run_sgdph("--version").returncode != 0:
+            self.skipTest("another account may not read the build folder, so that it cannot run the command")
 
     def command(self, *words):
         words = super().command(*words)

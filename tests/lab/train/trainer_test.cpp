@@ -123,7 +123,8 @@ TEST_P(EveryOptimizer, WithValidationAveragesDecaysAndBfloat16ContinuesWithTheSa
 TEST_P(EveryOptimizer, LearnsInBfloat16AsInFloat32ButForRounding) {
   auto settings = small(GetParam());
   settings.epochs = 4;
-  // At full rate the first steps from random weights are wild, AdaHessian's above all: rounding decides where they lead.
+  // At full rate the first steps from random weights are wild, AdaHessian's above all: rounding decides where they
+  // lead.
   settings.lr_warmup_epochs = 2;
   settings.amp = "bf16";
   if (const auto why = refusal(settings); !why.empty()) GTEST_SKIP() << why;
