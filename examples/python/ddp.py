@@ -6,6 +6,7 @@ Beside a loop with one process there is one line of ours, sgdph.distribute. Grad
 with the backward pass; curvature is averaged over the ranks in one collective a step.
 """
 import argparse
+import time
 
 import torch
 import torch.distributed as dist
@@ -75,6 +76,11 @@ def main():
     if rank == 0:
         print(f"{ranks} ranks agree" if same.item() == 1 else f"{ranks} RANKS DIFFER")
     dist.barrier()  # none leaves while another still talks to it
+    # A thread of Gloo's may hold a tensor a moment longer, and to free it while Python ends would abort the process.
+    for _ in range(1000):
+        if first._use_count() == same._use_count() == 1:
+            break
+        time.sleep(1e-3)
     dist.destroy_process_group()
     if same.item() != 1:
         raise SystemExit(1)

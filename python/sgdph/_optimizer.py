@@ -8,6 +8,7 @@ import re
 import sys
 import tempfile
 import warnings
+import weakref
 from collections import defaultdict
 from itertools import chain
 from types import SimpleNamespace
@@ -107,6 +108,7 @@ class Optimizer(torch.optim.Optimizer):
     def _setup(self, params, options: dict, module=None, blocks=None, first_order=None) -> None:
         self._core = None
         self._view = None  # what `state` showed last
+        self._shown = {}  # the same, as it was then
         if isinstance(params, torch.nn.Module):
             if module is None:
                 module = params
@@ -116,6 +118,7 @@ class Optimizer(torch.optim.Optimizer):
                 f"{type(self).__name__} takes a module, parameters, named parameters or groups, got {params!r}"
             )
         self._roles = Roles(type(self).__name__, module, blocks, first_order)
+        self._had_module = not self._roles.by_rules
         defaults = {option["name"]: option["default"] for option in self._info["options"]}
         self._refuse_unknown(options, defaults, own_keys=False)
         defaults.update(options)
@@ -129,7 +132,7 @@ class Optimizer(torch.optim.Optimizer):
         for key in given:
             if key in known or (own_keys and key in _GROUP_KEYS):
                 continue
-            near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.8 if own_keys else 0.6)
+            near = [name for name in known if _is_slip(str(key), name)] if own_keys else difflib.get_close_matches(str(key), known, n=1)
             if own_keys and not near:
                 continue
             hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(known)}"
@@ -148,27 +151,38 @@ class Optimizer(torch.optim.Optimizer):
 
     def _sync(self) -> None:
         """Brings the core in line with `param_groups`."""
-        if self._view is not None and not self._view and self._core.states():
-            self._core.restore([], None)  # the user has cleared `state`
         with _python_words(type(self).__name__):
             self._core.sync(self.param_groups)
+            if self._was_edited():
+                ours = {parameter for group in self.param_groups for parameter in group["params"]}
+                states = [(p, _without_placeholders(fields)) for p, fields in self._view.items() if fields and p in ours]
+                self._view = None
+                self._core.restore(states, None)
 
-    def _assign_roles(self) -> None:
+    def _assign_roles(self, known: int = 0) -> None:
         """Tells the core what the parameters are; of interest to optimizers with blocks. A copy knows no module: there
         new parameters go by their shape."""
         if not self._info["has_blocks"] or self._roles is None:
             return
         progress = self._core.progress()
-        self._roles.assign(self.param_groups, progress)
+        self._roles.assign(self.param_groups, progress, known)
         self._core.restore(self._core.states(), progress)
 
     # --- torch.optim's interface ------------------------------------------------------------------------------------
 
     def add_param_group(self, param_group: dict) -> None:
+        """As torch's. "params" may be a module, whose types then tell which of its parameters are blocks; a group of parameters
+        of the module the optimizer was made from, or of what has been put into it since, goes by that."""
+        if isinstance(param_group, dict) and isinstance(param_group.get("params"), torch.nn.Module):
+            module = param_group["params"]
+            param_group = {**param_group, "params": list(module.parameters())}
+            if self._roles is not None:
+                self._roles.add_module(module)
         if isinstance(param_group, dict):
             self._refuse_unknown(param_group, self.defaults, own_keys=True)
             # A group of ours must not change the user's dictionary if it is refused.
             param_group = dict(param_group)
+            self._give_names(param_group)
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         for i, parameter in enumerate(group["params"]):
@@ -183,7 +197,19 @@ class Optimizer(torch.optim.Optimizer):
         except Exception:
             self.param_groups.pop()
             raise
-        self._assign_roles()
+        self._assign_roles(known=sum(len(other["params"]) for other in self.param_groups[:-1]))
+
+    def _give_names(self, group: dict) -> None:
+        """Parameters without names that join ones with names, as after a module was given, get them."""
+        given = group.get("params")
+        if not self.param_groups or "param_names" not in self.param_groups[0] or "param_names" in group or isinstance(given, set):
+            return
+        parameters = [given] if isinstance(given, torch.Tensor) else list(given)
+        group["params"] = parameters
+        if all(isinstance(parameter, torch.Tensor) for parameter in parameters):
+            number = len(self.param_groups)
+            known = {} if self._roles is None else self._roles.names_of(parameters)
+            group["param_names"] = [known.get(p) or f"group {number} parameter {i}" for i, p in enumerate(parameters)]
 
     @torch._disable_dynamo
     def step(self, closure: Optional[Callable[[], Any]] = None):
@@ -201,7 +227,7 @@ class Optimizer(torch.optim.Optimizer):
     def _update(self) -> None:
         self._core.step()
 
-    def backward(self, loss, *, scale=1.0, represents=1.0, measure=True, retain_graph=False, inputs=None) -> None:
+    def backward(self, loss, *, scale=None, represents=1.0, measure=True, retain_graph=False, inputs=None) -> None:
         """`loss.backward()`: there is no curvature to measure here, so that one loop serves every optimizer of sgdph."""
         _check_loss(type(self).__name__, loss)
         loss.backward(retain_graph=retain_graph, inputs=_inputs(inputs) or None)
@@ -227,22 +253,37 @@ class Optimizer(torch.optim.Optimizer):
     def state(self):
         """What is kept for each parameter. The tensors are the core's own; to exchange one, assign `state` anew. A block that
         was not measured yet has zeros in their place, as `present` says, so that every state has the same keys."""
-        if self._view is None:
-            self._view = defaultdict(dict)
+        view = self._view
+        if view is None:
+            view = defaultdict(dict)
             if self._core is not None:
-                self._view.update(self._core.states())
-                self._put_placeholders()
-        return self._view
+                view.update(self._core.states())
+                self._put_placeholders(view)
+            self._view, self._shown = view, {parameter: dict(fields) for parameter, fields in view.items()}
+        return view
 
-    def _put_placeholders(self) -> None:
+    def _was_edited(self) -> bool:
+        """Whether the user has taken states out of `state` or put others in, as code that prunes parameters does."""
+        view, shown = self._view, self._shown
+        if view is None:
+            return False
+        kept = {parameter: fields for parameter, fields in view.items() if fields}  # a look at a missing one leaves {}
+        if kept.keys() != shown.keys():
+            return True
+        return any(
+            fields.keys() != shown[p].keys() or any(_differs(value, shown[p][key]) for key, value in fields.items())
+            for p, fields in kept.items()
+        )
+
+    def _put_placeholders(self, view) -> None:
         """torch.distributed.checkpoint loads the keys that a new optimizer's state has, and those alone."""
-        if not self._info["has_blocks"] or not self._view:
+        if not self._info["has_blocks"] or not view:
             return
         candidates = self._core.progress()["candidates"]
         for parameter, candidate in zip(chain(*(g["params"] for g in self.param_groups)), candidates):
-            if not candidate or parameter not in self._view:
+            if not candidate or parameter not in view:
                 continue
-            fields = self._view[parameter]
+            fields = view[parameter]
             fields[_PRESENT] = sum(1 << i for i, key in enumerate(_BLOCK_TENSORS) if key in fields)
             dtype = torch.promote_types(parameter.dtype, torch.float32)
             for key in _BLOCK_TENSORS:
@@ -283,7 +324,9 @@ class Optimizer(torch.optim.Optimizer):
     def __getstate__(self):
         self._write_progress()
         groups = [dict(group) for group in self.param_groups]
-        return {"defaults": self.defaults, "state": dict(self.state), "param_groups": groups}
+        kept = {"defaults": self.defaults, "state": dict(self.state), "param_groups": groups}
+        # A copy is of one kind with the original; functions of the user's stay with that.
+        return {**kept, **{key: True for key in ("_distributed", "_had_module") if self.__dict__.get(key)}}
 
     def __setstate__(self, state) -> None:
         state = dict(state)
@@ -307,9 +350,12 @@ class Optimizer(torch.optim.Optimizer):
                 group.setdefault(key, value)
         before = self.__dict__.get("param_groups")
         self.__dict__.setdefault("_view", None)
+        self.__dict__.setdefault("_shown", {})
         self.__dict__.setdefault("_core", None)
         self.__dict__.setdefault("_roles", None)
         super().__setstate__({**state, "param_groups": groups})
+        if self._roles is None and self.__dict__.get("_had_module"):
+            self._roles = Roles(type(self).__name__, None, None, None, by_module=True)
         self.defaults.pop("differentiable", None)
         states = [(p, _without_placeholders(s)) for p, s in saved.items() if isinstance(p, torch.Tensor)]
         try:
@@ -373,7 +419,11 @@ class Optimizer(torch.optim.Optimizer):
 class CurvatureOptimizer(Optimizer):
     """An optimizer that measures curvature by Hessian-vector products: its `backward` goes in place of the loss's."""
 
-    def backward(self, loss, *, scale=1.0, represents=1.0, measure=True, retain_graph=False, inputs=None) -> None:
+    _distributed = False  # averages over ranks, by sgdph.distribute
+    _alone = True  # has no function that does
+    _unscaled = False  # a loss of this window came without a word on its scale
+
+    def backward(self, loss, *, scale=None, represents=1.0, measure=True, retain_graph=False, inputs=None) -> None:
         """`loss.backward()`, and the measurement of the curvature that is due.
 
         scale: what the loss was multiplied by (a number, a tensor, or the GradScaler itself); curvature is divided by it.
@@ -382,20 +432,63 @@ class CurvatureOptimizer(Optimizer):
         """
         _check_loss(type(self).__name__, loss)
         number, tensor = _scale(type(self).__name__, scale)
+        if not isinstance(measure, bool):
+            raise TypeError(f"{type(self).__name__}.backward: measure is True or False, got {measure!r}")
+        self._join_ranks()
         self._sync()
         with _python_words(type(self).__name__):
-            self._core.backward(loss, bool(retain_graph), number, tensor, bool(measure), float(represents), _inputs(inputs))
+            self._core.backward(
+                loss, bool(retain_graph), number, tensor, measure, _represents(type(self).__name__, represents), _inputs(inputs)
+            )
+        self._unscaled = self._unscaled or (measure and scale is None)
 
-    def update_curvature(self, loss, *, scale=1.0, represents=1.0, inputs=None) -> None:
+    def update_curvature(self, loss, *, scale=None, represents=1.0, inputs=None) -> None:
         """Measures the curvature that is due from any loss, of a smaller batch say, and leaves gradients alone; plain
         `loss.backward()` may follow."""
         _check_loss(type(self).__name__, loss)
         number, tensor = _scale(type(self).__name__, scale)
+        self._join_ranks()
         self._sync()
         with _python_words(type(self).__name__):
-            self._core.update_curvature(loss, number, tensor, float(represents), _inputs(inputs))
+            self._core.update_curvature(loss, number, tensor, _represents(type(self).__name__, represents), _inputs(inputs))
+
+    def _check_scale(self) -> None:
+        """A GradScaler takes its scale out of the gradients, but knows nothing of curvature."""
+        measured, self._unscaled = self._unscaled, False
+        graphs = any(p.grad is not None and p.grad.requires_grad for group in self.param_groups for p in group["params"])
+        if (measured or graphs) and _is_in_scaler():
+            self._core.discard()
+            raise ValueError(
+                f"{type(self).__name__}: a GradScaler steps, and the scale of the loss was not given, so that its curvature is "
+                "as many times too large; use optimizer.backward(scaler.scale(loss), scale=scaler)"
+            )
+
+    def _join_ranks(self) -> None:
+        """A copy of an optimizer that was distributed is as well; one that was never says so."""
+        if not self._alone:
+            return
+        import torch.distributed as dist
+
+        if not dist.is_available() or not dist.is_initialized() or dist.get_world_size() == 1:
+            return
+        if self._distributed:
+            from ._tools import distribute
+
+            distribute(self)
+        else:
+            self._alone = False
+            _notify(
+                f"{type(self).__name__}: there are {dist.get_world_size()} processes, and each goes by the curvature of its own "
+                "loss, so that their parameters part; call sgdph.distribute(optimizer) after init_process_group"
+            )
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        super().zero_grad(set_to_none)
+        self._unscaled = False
 
     def _update(self) -> None:
+        self._check_scale()
+        self._join_ranks()
         try:
             super()._update()
         except RuntimeError as error:
@@ -417,16 +510,26 @@ class CurvatureOptimizer(Optimizer):
     def discard(self) -> None:
         """Forgets what was measured for the step under way, and leaves gradients alone."""
         self._core.discard()
+        self._unscaled = False
+
+    def _kept(self, name: str, function):
+        """The function as the core may have it: without a hold on this object, which it may refer to."""
+        if function is not None and not callable(function):
+            raise TypeError(f"a function is wanted, or None, got {function!r}")
+        self.__dict__.setdefault("_functions", {})[name] = function
+        if function is None:
+            return None
+        owner = weakref.ref(self)
+        return lambda tensor: owner()._functions[name](tensor)
 
     def set_probe_source(self, source: Optional[Callable[[torch.Tensor], torch.Tensor]]) -> None:
         """Supplies the probe of a parameter, of its shape and type; None restores the built-in ones."""
-        _check_function(source)
-        self._core.set_probe_source(source)
+        self._core.set_probe_source(self._kept("probe_source", source))
 
     def set_all_reduce(self, average: Optional[Callable[[torch.Tensor], Any]]) -> None:
         """A function that averages a tensor over ranks in place, used for curvature once a step; None: nothing."""
-        _check_function(average)
-        self._core.set_all_reduce(average)
+        self._alone = average is None
+        self._core.set_all_reduce(self._kept("all_reduce", average))
 
     def set_ranks(self, rank: int, ranks: int) -> None:
         """Which of how many ranks this is, for work that ranks divide (refresh="spread"); 0 of 1 until it is called, and not saved.
@@ -444,18 +547,12 @@ class BlockOptimizer(CurvatureOptimizer):
 
     def set_curvature_filter(self, function: Optional[Callable[[torch.Tensor], torch.Tensor]]) -> None:
         """A function applied to a block's curvature before it is inverted, for studies; None turns it off."""
-        _check_function(function)
-        self._core.set_curvature_filter(function)
+        self._core.set_curvature_filter(self._kept("curvature_filter", function))
 
 
 def _check_loss(name: str, loss) -> None:
     if not isinstance(loss, torch.Tensor):
         raise TypeError(f"{name}.backward: the loss must be a tensor, got {type(loss).__name__}")
-
-
-def _check_function(given) -> None:
-    if given is not None and not callable(given):
-        raise TypeError(f"a function is wanted, or None, got {given!r}")
 
 
 def _inputs(inputs) -> list:
@@ -464,16 +561,63 @@ def _inputs(inputs) -> list:
     found = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs)
     if not found:
         raise ValueError("inputs must not be empty; None stands for every leaf")
+    for item in found:
+        if not isinstance(item, torch.Tensor):
+            raise TypeError(f"inputs are tensors, got {item!r}")
     return found
+
+
+def _represents(name: str, given) -> float:
+    if not isinstance(given, (int, float)) or isinstance(given, bool):
+        raise TypeError(f"{name}.backward: represents is a number, got {given!r}")
+    if not 0 < given < float("inf"):
+        raise ValueError(f"{name}.backward: represents must be finite and positive, got {given!r}")
+    return float(given)
+
+
+def _is_in_scaler() -> bool:
+    """Whether a step is called by a GradScaler that is turned on."""
+    frame = sys._getframe(1)
+    for _ in range(8):
+        frame = frame.f_back
+        if frame is None:
+            return False
+        if frame.f_code.co_name == "_maybe_opt_step" and frame.f_code.co_filename.endswith("grad_scaler.py"):
+            return True
+    return False
+
+
+def _is_slip(key: str, name: str) -> bool:
+    """Whether `key` is `name` with one or two letters wrong, missing, too many or in each other's place."""
+    if min(len(key), len(name)) < 4 or abs(len(key) - len(name)) > 2:
+        return False
+    before, row = None, list(range(len(name) + 1))
+    for i, a in enumerate(key):
+        after = [i + 1]
+        for j, b in enumerate(name):
+            cost = min(row[j] + (a != b), row[j + 1] + 1, after[j] + 1)
+            if i and j and a == name[j - 1] and key[i - 1] == b:
+                cost = min(cost, before[j - 1] + 1)
+            after.append(cost)
+        before, row = row, after
+    return row[-1] <= 2
+
+
+def _differs(a, b) -> bool:
+    return a is not b if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor) else a != b
 
 
 def _scale(name: str, scale):
     """The scale as a number and a tensor, of which one says nothing."""
+    if scale is None:
+        return 1.0, None
     if isinstance(scale, torch.Tensor):
         return 1.0, scale
     if hasattr(scale, "get_scale"):
         return float(scale.get_scale()), None
     if isinstance(scale, (int, float)) and not isinstance(scale, bool):
+        if not 0 < scale < float("inf"):
+            raise ValueError(f"{name}.backward: scale must be finite and positive, got {scale!r}")
         return float(scale), None
     raise TypeError(f"{name}.backward: scale is a number, a tensor or a GradScaler, got {scale!r}")
 

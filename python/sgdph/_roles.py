@@ -74,7 +74,11 @@ class _Choice:
         if callable(given):
             self.function = given
             return
-        self.globs = [given] if isinstance(given, str) else list(given)
+        if isinstance(given, str):
+            given = [given]
+        if not isinstance(given, (list, tuple, set, frozenset)):
+            raise ValueError(f"{owner}: {option} takes patterns of names or a function, got {given!r}")
+        self.globs = list(given)
         for glob in self.globs:
             if not isinstance(glob, str):
                 raise ValueError(f"{owner}: {option} takes patterns of names or a function, got {glob!r}")
@@ -86,16 +90,30 @@ class _Choice:
 class Roles:
     """What the user says of blocks, and the module whose types tell the rest."""
 
-    def __init__(self, owner: str, module: Optional[nn.Module], blocks: Any, first_order: Any) -> None:
+    def __init__(self, owner: str, module: Optional[nn.Module], blocks: Any, first_order: Any, by_module: bool = False) -> None:
         if module is not None and not isinstance(module, nn.Module):
             raise TypeError(f"{owner}: module is a torch.nn.Module, got {type(module).__name__}")
         self.owner = owner
         self.blocks, self.first_order = _Choice(owner, "blocks", blocks), _Choice(owner, "first_order", first_order)
-        self.places = {}
-        self.by_rules = module is None and not self.blocks and not self.first_order
-        for prefix, part in module.named_modules() if module is not None else ():
-            for name, parameter in part.named_parameters(recurse=False):
-                self.places.setdefault(parameter, (prefix + "." * bool(prefix) + name, name, part))
+        self.modules = [] if module is None else [("", module)]
+        self.places: dict = {}
+        self.by_rules = module is None and not self.blocks and not self.first_order and not by_module
+
+    def add_module(self, module: nn.Module, name: str = "") -> None:
+        """One more whose types tell what parameters are."""
+        self.modules.append((name, module))
+        self.by_rules = False
+
+    def _look(self) -> None:
+        """Modules grow: a new head may have come since the last time. What is gone is remembered."""
+        for start, module in self.modules:
+            for prefix, part in module.named_modules(prefix=start):
+                for name, parameter in part.named_parameters(recurse=False):
+                    self.places[parameter] = (prefix + "." * bool(prefix) + name, name, part)
+
+    def names_of(self, parameters: Iterable[torch.Tensor]) -> dict:
+        self._look()
+        return {parameter: self.places[parameter][0] for parameter in parameters if parameter in self.places}
 
     def _infos(self, groups: Iterable[dict]):
         for i, group in enumerate(groups):
@@ -122,11 +140,19 @@ class Roles:
                     return meaning
         return None
 
-    def assign(self, groups: Iterable[dict], progress: dict) -> None:
-        """Writes into the progress of an optimizer what its parameters are."""
+    def assign(self, groups: Iterable[dict], progress: dict, known: int = 0) -> None:
+        """Writes into the progress of an optimizer what its parameters are. Of the first `known` those that no module here tells
+        of stay what they are: a copy of an optimizer has no module."""
         used: set = set()
         candidates, names, kinds = [], [], []
-        for name, local, module, parameter in self._infos(groups):
+        self._look()
+        stay = known if not self.blocks and not self.first_order else 0
+        for i, (name, local, module, parameter) in enumerate(self._infos(groups)):
+            if i < stay and module is None and not self.by_rules:
+                candidates.append(progress["candidates"][i])
+                names.append(progress["names"][i])
+                kinds.append(progress["kinds"][i])
+                continue
             if self.by_rules:  # tensors, as published: all that are 1-D
                 kind = "complex" if parameter.is_complex() else f"{parameter.dim()}-D"
                 block = parameter.dim() == 1 and not parameter.is_complex()

@@ -1,7 +1,9 @@
 """What training loops need beside an optimizer: many processes, compiled modules, statistics left alone."""
 from __future__ import annotations
 
+import atexit
 import contextlib
+import time
 from typing import Any, Callable, Iterator, Optional, TypeVar
 
 import torch
@@ -10,6 +12,18 @@ from torch import nn
 from ._optimizer import CurvatureOptimizer
 
 AnyOptimizer = TypeVar("AnyOptimizer", bound=torch.optim.Optimizer)
+
+
+_last: list = []  # of the tensors that were averaged
+
+
+@atexit.register
+def _settle(seconds: float = 1.0) -> None:
+    """A thread of Gloo's may hold a tensor a moment longer than the collective takes. If it frees it while the interpreter ends,
+    the process is aborted (seen with torch 2.13)."""
+    end = time.monotonic() + seconds
+    while _last and _last[0]._use_count() > 1 and time.monotonic() < end:
+        time.sleep(1e-3)
 
 
 def distribute(optimizer: AnyOptimizer, process_group: Any = None) -> AnyOptimizer:
@@ -31,11 +45,13 @@ def distribute(optimizer: AnyOptimizer, process_group: Any = None) -> AnyOptimiz
         raise RuntimeError("sgdph.distribute: this process is no member of the process group")
 
     def average(tensor: torch.Tensor) -> None:
+        _last[:] = [tensor]
         dist.all_reduce(tensor, group=process_group)
         tensor.div_(ranks)
 
     if isinstance(optimizer, CurvatureOptimizer):
         optimizer.set_all_reduce(average if ranks > 1 else None)
+        optimizer._distributed = process_group is None
         optimizer.set_ranks(dist.get_rank(process_group), ranks)
     return optimizer
 

@@ -23,7 +23,14 @@ std::vector<at::Tensor> parameters_of(const py::dict& group) {
   std::vector<at::Tensor> parameters;
   for (const auto& item : group["params"]) {
     if (!THPVariable_Check(item.ptr())) throw py::type_error("an optimizer's parameters are tensors");
-    parameters.push_back(THPVariable_Unpack(item.ptr()));
+    const auto& parameter = THPVariable_Unpack(item.ptr());
+    if (parameter.unsafeGetTensorImpl()->is_python_dispatch() || !parameter.has_storage()) {
+      throw py::value_error(
+          "parameter " + std::to_string(parameters.size()) + " is a " + Py_TYPE(item.ptr())->tp_name +
+          ", which has no memory of its own to work on (DTensor and fully sharded parameters are such): train dense "
+          "parameters, with DistributedDataParallel and sgdph.distribute on many processes");
+    }
+    parameters.push_back(parameter);
   }
   return parameters;
 }

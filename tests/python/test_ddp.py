@@ -156,7 +156,7 @@ def test_without_a_process_group_it_says_so():
 
 def test_the_example_runs_under_torchrun(tmp_path):
     example = Path(__file__).parents[2] / "examples/python/ddp.py"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--max-restarts=2", str(example), "--steps", "12"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(example), "--steps", "12"]
     env = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=env, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]

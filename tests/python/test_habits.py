@@ -1,0 +1,166 @@
+"""What people do with optimizers beside the loop: groups that come later, edits of states, copies, functions, slips."""
+import copy
+import gc
+import warnings
+import weakref
+
+import pytest
+import torch
+from torch import nn
+
+import sgdph
+from conftest import loss_of, net, train
+
+
+def test_parameters_without_memory_of_their_own_are_refused():
+    class Wrapper(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, requires_grad=True)
+
+        __torch_dispatch__ = classmethod(lambda cls, func, types, args=(), kwargs=None: NotImplemented)
+
+    for optimizer in (sgdph.Lion, sgdph.SGDPH, sgdph.AdaHessian):
+        with pytest.raises(ValueError, match="parameter 0 is a Wrapper, which has no memory of its own.*sgdph.distribute"):
+            optimizer([Wrapper(torch.zeros(3))])
+
+
+def kinds(optimizer):
+    return {entry.name: entry.second_order for entry in optimizer.partition()}
+
+
+def test_a_head_that_comes_later_is_known_by_the_module_it_was_put_into():
+    model = net()
+    optimizer = sgdph.SGDPH(model, lr=0.01)
+    train(model, optimizer, 2)
+    model.add_module("head", nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4)).double())
+    optimizer.add_param_group({"params": model.head.parameters(), "lr": 0.1})
+    found = kinds(optimizer)
+    assert {name: found[name] for name in found if name.startswith("head")} == {
+        "head.0.weight": False, "head.0.bias": False, "head.1.weight": True, "head.1.bias": True}
+    assert found["1.weight"] and not found["8.bias"]
+
+
+def test_a_module_may_be_a_group():
+    optimizer = sgdph.SGDPH(net(), lr=0.01)
+    optimizer.add_param_group({"params": nn.Sequential(nn.Linear(5, 4), nn.LayerNorm(4)).double()})
+    assert [entry.second_order for entry in optimizer.partition() if entry.group == 1] == [False, False, True, True]
+
+
+def test_a_copy_keeps_its_blocks_when_a_group_is_added():
+    model = net()
+    optimizer = sgdph.SGDPH(model, lr=0.01)
+    train(model, optimizer, 2)
+    twin = copy.deepcopy(optimizer)
+    before = kinds(twin)
+    twin.add_param_group({"params": list(nn.Linear(5, 4).double().parameters())})
+    after = kinds(twin)
+    assert before.items() <= after.items() and sum(after.values()) == sum(before.values())
+    twin.add_param_group({"params": nn.LayerNorm(4).double()})
+    assert sum(kinds(twin).values()) == sum(before.values()) + 2
+
+
+def test_states_that_are_taken_out_or_exchanged_are_so_in_the_core():
+    model = net()
+    optimizer = sgdph.AdaBelief(model.parameters(), lr=1e-3)
+    train(model, optimizer, 3)
+    first, second = list(model.parameters())[:2]
+    key = next(key for key, value in optimizer.state[first].items() if isinstance(value, torch.Tensor) and value.shape == first.shape)
+    exchanged = torch.full_like(second, 7.0)
+    del optimizer.state[first]
+    optimizer.state[second][key] = exchanged
+    saved = optimizer.state_dict()["state"]
+    assert 0 not in saved and torch.equal(saved[1][key], exchanged)
+    optimizer.state.clear()
+    assert not optimizer.state_dict()["state"]
+    assert optimizer.state[first] == {}  # as a defaultdict's; no edit
+    train(model, optimizer, 1)
+    assert len(optimizer.state_dict()["state"]) == len(list(model.parameters()))
+
+
+def test_functions_that_refer_to_the_optimizer_keep_nothing_alive():
+    def use():
+        model = net()
+        optimizer = sgdph.SGDPH(model, lr=0.01, probe="rademacher")
+        optimizer.set_all_reduce(lambda tensor: optimizer.param_groups and None)
+        optimizer.set_probe_source(lambda parameter: (optimizer, torch.ones_like(parameter))[1])
+        train(model, optimizer, 2)
+        return weakref.ref(optimizer), weakref.ref(model)
+
+    kept = use()
+    gc.collect()
+    assert [one() for one in kept] == [None, None]
+
+
+def test_a_scaler_whose_scale_was_not_told_is_noticed():
+    model = net()
+    optimizer = sgdph.SGDPH(model, lr=0.01)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    before = [p.detach().clone() for p in model.parameters()]
+    optimizer.backward(scaler.scale(loss_of(model)))
+    with pytest.raises(ValueError, match="a GradScaler steps, and the scale of the loss was not given.*scale=scaler"):
+        scaler.step(optimizer)
+    optimizer.zero_grad()
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scaler.scale(loss_of(model)).backward(create_graph=True)
+    with pytest.raises(ValueError, match="GradScaler"):
+        scaler.step(optimizer)
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters()))
+    for p in model.parameters():
+        p.grad = None
+    off = torch.amp.GradScaler("cpu", enabled=False)
+    optimizer.backward(off.scale(loss_of(model)))
+    off.step(optimizer)
+    assert optimizer.last_step.applied
+
+
+def test_several_processes_without_distribute_are_told(monkeypatch):
+    sums = []
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda group=None: 2)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda group=None: 0)
+    monkeypatch.setattr(torch.distributed, "all_reduce", lambda tensor, group=None: sums.append(tensor.mul_(2)))
+    model = net()
+    optimizer = sgdph.SGDPH(model, lr=0.01)
+    with pytest.warns(UserWarning, match="2 processes.*call sgdph.distribute"):
+        train(model, optimizer, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        train(model, optimizer, 1)
+        other = net()
+        shared = sgdph.distribute(sgdph.SGDPH(other, lr=0.01))
+        train(other, shared, 1)
+        assert len(sums) == 1
+        both = copy.deepcopy((other, shared))
+        train(*both, 1)
+        assert len(sums) == 2, "a copy averages too"
+
+
+def test_keys_of_ones_own_are_kept_and_slips_refused():
+    model = net()
+    own = ["weight_decay_mult", "apply_weight_decay", "min_momentum", "second_order_lr", "lrs", "note"]
+    optimizer = sgdph.SGDPH([{"params": model.parameters(), **dict.fromkeys(own, 1)}])
+    assert all(key in optimizer.param_groups[0] for key in own)
+    for slip in ("weight_decy", "momentun", "wieght_decay"):
+        with pytest.raises(ValueError, match="did you mean"):
+            sgdph.SGDPH([{"params": net().parameters(), slip: 0.1}])
+
+
+@pytest.mark.parametrize("wrong, error, says", [
+    (dict(scale=0), ValueError, "scale must be finite and positive, got 0"),
+    (dict(scale="two"), TypeError, "scale is a number"),
+    (dict(represents=float("nan")), ValueError, "represents must be finite and positive"),
+    (dict(measure="no"), TypeError, "measure is True or False, got 'no'"),
+    (dict(inputs=[1]), TypeError, "inputs are tensors, got 1"),
+])
+def test_wrong_words_of_backward_are_named(wrong, error, says):
+    model = net()
+    with pytest.raises(error, match=says):
+        sgdph.SGDPH(model).backward(loss_of(model), **wrong)
+
+
+def test_what_blocks_are_not():
+    with pytest.raises(ValueError, match="SGDPH: blocks takes patterns of names or a function, got 3"):
+        sgdph.SGDPH(net(), blocks=3)
