@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import math
 import os
 import re
 import sys
@@ -616,8 +617,8 @@ def _scale(name: str, scale):
     if hasattr(scale, "get_scale"):
         return float(scale.get_scale()), None
     if isinstance(scale, (int, float)) and not isinstance(scale, bool):
-        if not 0 < scale < float("inf"):
-            raise ValueError(f"{name}.backward: scale must be finite and positive, got {scale!r}")
+        if scale == 0 or not math.isfinite(scale):
+            raise ValueError(f"{name}.backward: scale must be finite and not 0, got {scale!r}")
         return float(scale), None
     raise TypeError(f"{name}.backward: scale is a number, a tensor or a GradScaler, got {scale!r}")
 

@@ -149,7 +149,7 @@ def test_keys_of_ones_own_are_kept_and_slips_refused():
 
 
 @pytest.mark.parametrize("wrong, error, says", [
-    (dict(scale=0), ValueError, "scale must be finite and positive, got 0"),
+    (dict(scale=0), ValueError, "scale must be finite and not 0, got 0"),
     (dict(scale="two"), TypeError, "scale is a number"),
     (dict(represents=float("nan")), ValueError, "represents must be finite and positive"),
     (dict(measure="no"), TypeError, "measure is True or False, got 'no'"),
