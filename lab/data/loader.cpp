@@ -182,7 +182,9 @@ struct Loader::Impl {
     const auto begin = number * options.batch_size;
     const auto count = std::min(options.batch_size, images() - begin);
     const auto shape = data.shape();
-    auto& [tensor, labels] = result.batch;
+    result.batch.number = number;
+    auto& tensor = result.batch.images;
+    auto& labels = result.batch.labels;
     const std::vector<int64_t> sizes{count, shape.channels, shape.height, shape.width};
     const auto cpu = at::TensorOptions().pinned_memory(options.pin_memory);
     tensor = options.pin_memory ? at::empty(sizes, cpu.dtype(at::kFloat)) : buffers.tensor(sizes);

@@ -24,8 +24,9 @@ struct LoaderOptions {
 };
 
 struct Batch {
-  at::Tensor images;  ///< float [n, channels, height, width]
-  at::Tensor labels;  ///< int64 [n]
+  at::Tensor images;   ///< float [n, channels, height, width]
+  at::Tensor labels;   ///< int64 [n]
+  int64_t number = 0;  ///< in its epoch, of all ranks'
 };
 
 /// Batches of an epoch, prepared ahead by workers. The stream is a function of seed and epoch only: order and

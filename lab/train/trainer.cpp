@@ -9,11 +9,13 @@
 #include "train/event_log.h"
 #include "train/schedule.h"
 
+#include <ATen/Context.h>
 #include <sgdph/schedulers.h>
 #include <torch/nn/utils/clip_grad.h>
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 
 namespace sgdph::lab::train {
 namespace {
@@ -80,6 +82,15 @@ int64_t Trainer::images_of_step(const std::vector<data::Batch>& own) {
   const auto from = state_.batch * parts_.settings.batch_size;
   const auto whole = parts_.settings.batch_size * parts_.settings.accumulate * group_.size();
   return std::min(whole, train_loader_->images() - from);
+}
+
+void Trainer::seed_draws(int64_t batch) const {
+  // Never on what was drawn before, nor on which rank has the batch. Images of the epoch have the streams from 1 on.
+  data::Random random(
+      static_cast<uint64_t>(parts_.settings.seed), static_cast<uint64_t>(state_.epoch), ~static_cast<uint64_t>(batch));
+  auto generator = at::globalContext().defaultGenerator(device_);
+  const std::lock_guard lock(generator.mutex());
+  generator.set_current_seed(random.bits());
 }
 
 bool Trainer::must_stop() const {
@@ -155,6 +166,7 @@ bool Trainer::train_step() {
   const auto minutes = s.checkpoint_minutes;
   own.checkpoint = minutes > 0 && group_.is_first() && seconds_now() - last_checkpoint_ >= 60 * minutes;
   for (const auto& batch : batches) {
+    seed_draws(batch.number);
     const auto labels = to_device(batch.labels, device_);
     const auto step = training_step_.forward(to_device(batch.images, device_), labels);
     const auto images = labels.size(0);

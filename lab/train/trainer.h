@@ -113,6 +113,8 @@ class Trainer {
   int64_t steps_per_epoch() const;
   /// Images of the step that begins at a batch, over all ranks.
   int64_t images_of_step(const std::vector<data::Batch>& own);
+  /// What the network draws at random for a batch, dropout's masks, depends on seed, epoch and batch alone.
+  void seed_draws(int64_t batch) const;
   /// Whether some rank was asked to stop; all ranks agree at the same step.
   bool must_stop() const;
   /// Figures of each rank for an epoch's record: a slow one waits least.

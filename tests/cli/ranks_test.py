@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 import unittest
 from pathlib import Path
@@ -107,6 +108,16 @@ class RankTest(support.CommandTest):
     def losses(self, folder):
         return [record["train_loss"] for record in support.records(folder) if record["type"] == "epoch"]
 
+    def stop_in_the_middle(self, size, words, run, count=1):
+        """Kills the last rank when the run has a checkpoint, and waits for the end of the others."""
+        processes = self.start(size, words)
+        self.wait_for_checkpoint(run, count)
+        hurt = processes.pop(size - 1)
+        hurt.kill()
+        hurt.communicate()
+        self.expect_lost(self.finish(processes, 40))
+        self.assertFalse((run / "model.pt").exists(), "the run was over too soon")
+
 
 class Results(RankTest):
     PLAIN = ["--norm", "layer", "-b", 16]  # no running statistics, which one process advances more often
@@ -139,6 +150,31 @@ class Results(RankTest):
         ends = self.finish(self.start(4, ["train", "--resume", moved, "--epochs", 5]))
         self.assertIn(2, [code for code, _, _ in ends.values()])
         self.assertIn("4 ranks cannot share", "".join(err for _, _, err in ends.values()))
+
+    def dropout(self, output, *extra):
+        data = self.root / "cifar"
+        if not data.exists():
+            data.mkdir()
+            with tarfile.open(support.write_cifar100(data / "all.tar.gz", 64, 20)) as archive:
+                archive.extractall(data)
+        return self.small("sgdm", 2, output, "--dataset", "cifar100", "--data-path", data, "--model", "vgg11", "--form", "imagenet",
+                          "--width", 0.03, "--norm", "layer", "-b", 8, "--checkpoint-every", 1, *extra)
+
+    def test_dropout_of_two_ranks_is_that_of_one_process_that_accumulates(self):
+        one, two = self.folder / "one", self.folder / "two"
+        self.succeed(*self.dropout(one, "--accumulate", 2))
+        self.together(2, *self.dropout(two))
+        self.assertEqual(self.losses(one), self.losses(two))
+        self.assertEqual((one / "model.pt").read_bytes(), (two / "model.pt").read_bytes())
+
+    def test_a_restart_draws_the_dropout_of_a_calm_run(self):
+        calm, run = self.folder / "calm", self.folder / "run"
+        words = ["--epochs", 40, "--dist-timeout", 10]
+        self.together(2, *self.dropout(calm, *words))
+        self.stop_in_the_middle(2, self.dropout(run, *words), run)
+        self.together(2, "train", "--resume", run)
+        self.assertEqual(self.losses(calm), self.losses(run))
+        self.assertEqual((calm / "model.pt").read_bytes(), (run / "model.pt").read_bytes())
 
     def test_there_is_one_log_one_checkpoint_and_a_waiting_time_for_each_rank(self):
         run = self.folder / "run"
@@ -191,7 +227,6 @@ class Results(RankTest):
         self.assertIn("SGD-PH", out)
         for opt in ("sgdm", "sgd-ph"):
             self.assertEqual(support.records(self.folder / "study" / f"{opt}-seed1")[0]["ranks"], 2)
-
 
 class Faults(RankTest):
     def long_run(self, output, *extra):
@@ -252,6 +287,7 @@ class Faults(RankTest):
             port = taken.getsockname()[1]
             ends = self.failing_start(port=port)
         self.expect_lost({0: ends[0]}, f"port {port} is taken", "MASTER_PORT")
+        self.assertEqual(ends[0][2].count("\n"), 1, ends[0][2])
         self.expect_lost({1: ends[1]}, f"127.0.0.1:{port}")
 
     def test_a_wrong_interface_is_named_by_all(self):
