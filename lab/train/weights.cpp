@@ -37,7 +37,7 @@ KeptWeights::~KeptWeights() {
 }
 
 double update_decay(const settings::Settings& s) {
-  const auto images = static_cast<double>(s.batch_size * s.accumulate * s.model_ema_steps);
+  const auto images = static_cast<double>(s.ranks * s.batch_size * s.accumulate * s.model_ema_steps);
   return 1 - std::min(1., (1 - s.model_ema_decay) * images / static_cast<double>(s.epochs));
 }
 

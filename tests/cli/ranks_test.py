@@ -151,6 +151,13 @@ class Results(RankTest):
         self.assertIn(2, [code for code, _, _ in ends.values()])
         self.assertIn("4 ranks cannot share", "".join(err for _, _, err in ends.values()))
 
+    def test_averaged_weights_of_two_ranks_are_those_of_one_process_that_accumulates(self):
+        one, two = self.folder / "one", self.folder / "two"
+        words = [*self.PLAIN, "--model-ema", "--model-ema-steps", 2, "--model-ema-decay", 0.999]
+        self.succeed(*self.small("sgdm", 2, one, *words, "--accumulate", 2))
+        self.together(2, *self.small("sgdm", 2, two, *words))
+        self.assertEqual((one / "ema.pt").read_bytes(), (two / "ema.pt").read_bytes())
+
     def dropout(self, output, *extra):
         data = self.root / "cifar"
         if not data.exists():
