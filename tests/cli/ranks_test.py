@@ -18,6 +18,24 @@ from pathlib import Path
 import support
 
 HOST = socket.gethostname()
+TINY_EXPERIMENT = """title = "tiny"
+[[axis]]
+name = "opt"
+values = ["sgdm", "sgd-ph"]
+[full]
+runs = 1
+[full.run]
+dataset = "fashion-mnist"
+model = "resnet8"
+[desk]
+runs = 1
+why = "small"
+[desk.run]
+model = "resnet8"
+width = 0.25
+epochs = 1
+batch_size = 32
+"""
 LOST = 75
 
 
@@ -183,6 +201,15 @@ class Results(RankTest):
         self.assertEqual(self.losses(calm), self.losses(run))
         self.assertEqual((calm / "model.pt").read_bytes(), (run / "model.pt").read_bytes())
 
+    def test_spread_measurements_continue_with_the_same_bits(self):
+        calm, run = self.folder / "calm", self.folder / "run"
+        words = ["-b", 16, "--refresh", "spread", "--probe", "rademacher", "--checkpoint-every", 1, "--dist-timeout", 10]
+        self.together(2, *self.small("sgd-ph", 12, calm, *words))
+        self.stop_in_the_middle(2, self.small("sgd-ph", 12, run, *words), run)
+        self.together(2, "train", "--resume", run)
+        self.assertEqual(self.losses(calm), self.losses(run))
+        self.assertEqual((calm / "model.pt").read_bytes(), (run / "model.pt").read_bytes())
+
     def test_there_is_one_log_one_checkpoint_and_a_waiting_time_for_each_rank(self):
         run = self.folder / "run"
         out = self.together(3, *self.small("sgd-ph", 2, run, "-b", 16))
@@ -234,6 +261,17 @@ class Results(RankTest):
         self.assertIn("SGD-PH", out)
         for opt in ("sgdm", "sgd-ph"):
             self.assertEqual(support.records(self.folder / "study" / f"{opt}-seed1")[0]["ranks"], 2)
+
+    def test_an_experiment_is_shared_by_ranks(self):
+        experiment = self.folder / "tiny.toml"
+        experiment.write_text(TINY_EXPERIMENT)
+        self.together(2, "reproduce", experiment, "--seeds", 1, "--threads", 1, "--data-path", self.data, "--output-dir", self.folder / "out")
+        logs = sorted((self.folder / "out").rglob("log.jsonl"))
+        self.assertEqual(len(logs), 2)
+        for log in logs:
+            self.assertEqual(support.records(log.parent)[0]["ranks"], 2)
+            self.assertEqual(support.records(log.parent)[-1]["status"], "finished")
+
 
 class Faults(RankTest):
     def long_run(self, output, *extra):
