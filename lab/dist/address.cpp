@@ -79,6 +79,27 @@ int64_t free_port() {
   return ntohs(address.sin_port);
 }
 
+bool is_taken(int64_t port) {
+  const auto cannot_bind = [](int family, const auto& address) {
+    const int socket = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (socket < 0) return false;
+    // As c10d does: what an earlier run left waiting is no hindrance.
+    const int yes = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    const bool taken =
+        ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 && errno == EADDRINUSE;
+    ::close(socket);
+    return taken;
+  };
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
+  four.sin_port = htons(static_cast<uint16_t>(port));
+  sockaddr_in6 six{};
+  six.sin6_family = AF_INET6;
+  six.sin6_port = four.sin_port;
+  return cannot_bind(AF_INET, four) || cannot_bind(AF_INET6, six);
+}
+
 bool is_loopback(const std::string& address) {
   return address.rfind("127.", 0) == 0 || address == "::1";
 }

@@ -16,6 +16,9 @@ std::string address_towards(const std::string& host);
 /// A port of this host that nobody has now.
 int64_t free_port();
 
+/// Whether another program has this port of this host already.
+bool is_taken(int64_t port);
+
 bool is_loopback(const std::string& address);
 
 /// The variable with the interfaces to use, which c10d reads in Python only.
@@ -23,7 +26,7 @@ constexpr const char* kInterfaces = "GLOO_SOCKET_IFNAME";
 /// Names with commas between.
 std::vector<std::string> interfaces_of(const char* text);
 
-/// A UserError if this host has no such interface, with those it has.
+/// Throws if this host has no such interface, with those it has.
 void check_interface(const std::string& name);
 
 }  // namespace sgdph::lab::dist

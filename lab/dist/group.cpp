@@ -26,13 +26,22 @@ Group::Group(Environment environment, const GroupOptions& options) : environment
   if (!alone()) roster_ = std::make_unique<Roster>(environment_, options.facts, milliseconds(options.timeout));
 }
 
+void Group::compare(const std::string& name, const nlohmann::json& facts) {
+  if (!alone()) roster_->compare(name, facts);
+}
+
 void Group::connect(bool cuda) {
   if (alone()) return;
   if (cuda) device_ = at::Device(at::kCUDA, static_cast<at::DeviceIndex>(environment_.local_rank));
+  const auto interfaces = interfaces_of(std::getenv(kInterfaces));
+  try {
+    for (const auto& name : interfaces) check_interface(name);
+  } catch (const std::exception& error) {
+    roster_->give_up(error.what());
+  }
+  roster_->meet();
   roster_->begin_start();
   try {
-    const auto interfaces = interfaces_of(std::getenv(kInterfaces));
-    for (const auto& name : interfaces) check_interface(name);
     const auto& own = roster_->members()[static_cast<size_t>(rank())];
     collectives_ = std::make_unique<Collectives>(
         roster_->store(), environment_, cuda, own.address, interfaces, roster_->patience());
@@ -40,11 +49,7 @@ void Group::connect(bool cuda) {
     abandon(error.what());
     throw;
   } catch (const std::exception& error) {
-    roster_->abandon(error.what());
-    end_process(
-        environment_, fmt::format(
-                          "rank {} of {} on {}: {}", rank(), size(), host_name(),
-                          std::string(error.what()).substr(0, std::string(error.what()).find('\n'))));
+    roster_->fail(error.what());
   }
   roster_->end_start();
 }
@@ -53,7 +58,7 @@ Group::~Group() {
   if (!roster_) return;
   if (std::uncaught_exceptions() > 0) abandon("an error");
   if (was_abandoned()) return;
-  roster_->leave();
+  if (!roster_->leave()) disorder = true;
 }
 
 bool Group::was_abandoned() {
@@ -142,15 +147,22 @@ void Group::post(const std::string& key, const std::string& words) {
   }
 }
 
-std::string Group::wait_for(const std::string& key) {
+std::optional<std::string> Group::find(const std::string& key) {
+  if (alone()) return std::nullopt;
   try {
-    for (;;) {
-      if (auto words = roster_->store().get(key)) return *words;
-      std::this_thread::sleep_for(Milliseconds(50));
-    }
+    return roster_->store().get(key);
   } catch (const std::exception& error) {
     roster_->fail(error.what());
   }
+}
+
+std::string Group::wait_for(const std::string& key, const std::function<void()>& meanwhile) {
+  std::optional<std::string> words;
+  roster_->wait([&] {
+    if (meanwhile) meanwhile();
+    return (words = roster_->store().get(key)).has_value();
+  });
+  return *words;
 }
 
 }  // namespace sgdph::lab::dist

@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +46,9 @@ class Group {
   /// By rank.
   std::vector<std::string> hosts() const;
 
+  /// Further facts that all ranks must agree about, which a rank does not know when it joins. Before `connect`.
+  void compare(const std::string& name, const nlohmann::json& facts);
+
   /// By Gloo for tensors on the CPU, or by NCCL for those on this rank's CUDA device. Collective, once.
   void connect(bool cuda = false);
 
@@ -59,7 +64,9 @@ class Group {
 
   /// Words for all ranks, not collective: nothing yet if nobody has given them.
   void post(const std::string& key, const std::string& words);
-  std::string wait_for(const std::string& key);
+  std::optional<std::string> find(const std::string& key);
+  /// `meanwhile`: is called now and then.
+  std::string wait_for(const std::string& key, const std::function<void()>& meanwhile = nullptr);
 
   /// What rank 0 finds, for all ranks.
   template <class Find>

@@ -21,6 +21,29 @@ Pulse pulse_from(const std::optional<std::string>& text) {
   return pulse;
 }
 
+std::string are_gone(const std::vector<std::string>& silent, const std::string& words) {
+  return fmt::format("{} {} gone or stopped ({})", fmt::join(silent, ", "), silent.size() == 1 ? "is" : "are", words);
+}
+
+std::atomic<Roster*> present{nullptr};
+std::terminate_handler usual_end = nullptr;
+
+/// Threads of Gloo throw where nobody catches, if ranks send each other what does not fit.
+[[noreturn]] void end_by_exception() {
+  if (auto* roster = present.exchange(nullptr)) {
+    std::string words = "an unknown error";
+    try {
+      if (const auto error = std::current_exception()) std::rethrow_exception(error);
+    } catch (const std::exception& error) {
+      words = plain(error);
+    } catch (...) {
+    }
+    roster->fail(words);
+  }
+  if (usual_end != nullptr) usual_end();
+  std::abort();
+}
+
 }  // namespace
 
 void end_process(const Environment& environment, const std::string& line) {
@@ -42,6 +65,16 @@ std::vector<Pulse> Roster::Impl::pulses(Store& by) const {
   return found;
 }
 
+std::vector<std::string> Roster::Impl::silent_between(
+    const std::vector<Pulse>& before, const std::vector<Pulse>& after) const {
+  std::vector<std::string> silent;
+  for (size_t rank = 0; rank < after.size(); ++rank) {
+    if (static_cast<int64_t>(rank) == environment.rank || before[rank].beats != after[rank].beats) continue;
+    silent.push_back(name(static_cast<int64_t>(rank)));
+  }
+  return silent;
+}
+
 /// Who gave no sign of life in the meantime, or failing that, who is behind.
 std::string Roster::Impl::blame(Store& by, const std::string& words) {
   if (const auto failure = by.get("failure")) return *failure;
@@ -56,18 +89,15 @@ std::string Roster::Impl::blame(Store& by, const std::string& words) {
   }
   const auto after = pulses(by);
   note_answer();
-  std::vector<std::string> silent;
+  const auto silent = silent_between(before, after);
+  if (!silent.empty()) return are_gone(silent, words);
   int64_t fewest = collectives;
   size_t slowest = after.size();
   for (size_t rank = 0; rank < after.size(); ++rank) {
     if (static_cast<int64_t>(rank) == environment.rank) continue;
-    if (before[rank].beats == after[rank].beats) silent.push_back(name(static_cast<int64_t>(rank)));
     if (after[rank].collectives >= fewest) continue;
     fewest = after[rank].collectives;
     slowest = rank;
-  }
-  if (!silent.empty()) {
-    return fmt::format("{} {} gone or stopped ({})", fmt::join(silent, ", "), silent.size() == 1 ? "is" : "are", words);
   }
   if (slowest < after.size()) return fmt::format("{} is behind ({})", name(static_cast<int64_t>(slowest)), words);
   return fmt::format("the connection to another rank failed ({})", words);
@@ -75,6 +105,7 @@ std::string Roster::Impl::blame(Store& by, const std::string& words) {
 
 /// The signs of life, and a look at those of trouble.
 void Roster::Impl::work(Store& by) {
+  const auto alarm = watch_store();
   std::unique_lock lock(mutex);
   for (int64_t beats = 1; !stopping; ++beats) {
     const auto question = asked;
@@ -94,32 +125,55 @@ void Roster::Impl::work(Store& by) {
     if (trouble) end(*trouble);
     changed.wait_for(lock, period, [&] { return stopping || asked.has_value(); });
   }
+  lock.unlock();
+  try {
+    if (!leaving) by.add("left", 1);
+  } catch (const std::exception&) {
+    // Rank 0 was faster.
+  }
 }
 
 Roster::Roster(const Environment& environment, const nlohmann::json& facts, Milliseconds timeout)
     : impl_(std::make_unique<Impl>(environment, timeout)) {
   auto& self = *impl_;
   self.join(facts);
+  const auto alarm = self.watch_store();
   // The main thread's may be waiting for something.
   auto visitor = self.environment;
   visitor.rank = -1;
   std::shared_ptr<Store> own;
   try {
-    own = std::make_shared<Store>(visitor, timeout);
+    own = std::make_shared<Store>(visitor, self.timeout);
   } catch (const std::exception& error) {
     self.end(self.store_is_gone(plain(error)));
   }
-  self.pulse = std::thread([&self, own] { self.work(*own); });
+  self.note_answer();
+  self.ended = false;
+  // Never joined: the store may keep it.
+  std::thread([impl = impl_, own = std::move(own)]() mutable {
+    impl->work(*own);
+    own.reset();
+    {
+      const std::lock_guard lock(impl->mutex);
+      impl->ended = true;
+    }
+    impl->changed.notify_all();
+  }).detach();
+  present = this;
+  if (usual_end == nullptr) usual_end = std::set_terminate(end_by_exception);
+}
+
+/// Whether it has ended.
+bool Roster::Impl::stop_pulse(Milliseconds time) {
+  std::unique_lock lock(mutex);
+  stopping = true;
+  changed.notify_all();
+  return changed.wait_for(lock, time, [this] { return ended; });
 }
 
 Roster::~Roster() {
-  auto& self = *impl_;
-  {
-    const std::lock_guard lock(self.mutex);
-    self.stopping = true;
-  }
-  self.changed.notify_all();
-  if (self.pulse.joinable()) self.pulse.join();
+  present = nullptr;
+  impl_->stop_pulse(Milliseconds(1000));
 }
 
 const std::vector<Roster::Member>& Roster::members() const {
@@ -132,10 +186,10 @@ Store& Roster::store() {
 
 void Roster::begin_start() {
   auto& self = *impl_;
-  self.start_alarm = std::make_unique<Alarm>(self.timeout, [&self] {
+  self.start_alarm = std::make_unique<Alarm>(self.patience(), [&self] {
     std::vector<std::string> places;
     for (const auto& member : self.members) places.push_back(member.address);
-    self.end(fmt::format(
+    self.ask_for_blame(fmt::format(
         "the ranks at {} did not connect with each other within {} s; set GLOO_SOCKET_IFNAME to the interface by which "
         "they reach each other",
         fmt::join(places, ", "), in_seconds(self.timeout)));
@@ -147,7 +201,7 @@ void Roster::end_start() {
 }
 
 Milliseconds Roster::patience() const {
-  return std::max(impl_->timeout - impl_->look - 4 * impl_->period, impl_->timeout / 2);
+  return impl_->patience();
 }
 
 void Roster::count() {
@@ -155,51 +209,93 @@ void Roster::count() {
 }
 
 void Roster::fail(const std::string& words) {
-  auto& self = *impl_;
-  {
-    const std::lock_guard lock(self.mutex);
-    self.asked = first_line(words);
-  }
-  self.changed.notify_all();
-  // The other thread ends the process, unless the store does not answer it.
-  const auto last = Clock::now() + 2 * self.look + 8 * self.period + Milliseconds(3000);
-  while (!self.store_is_silent() && Clock::now() < last) std::this_thread::sleep_for(Milliseconds(20));
-  self.end(self.store_is_gone(first_line(words)));
+  impl_->ask_for_blame(words);
 }
 
-void Roster::abandon(const std::string& reason) {
-  auto& self = *impl_;
-  self.leaving = true;
+void Roster::Impl::ask_for_blame(const std::string& words) {
+  {
+    const std::lock_guard lock(mutex);
+    asked = first_line(words);
+  }
+  changed.notify_all();
+  // The other thread ends the process, unless the store does not answer it.
+  const auto last = Clock::now() + 2 * look + 8 * period + Milliseconds(3000);
+  while (!store_is_silent() && Clock::now() < last) std::this_thread::sleep_for(Milliseconds(20));
+  end(store_is_gone(first_line(words)));
+}
+
+void Roster::Impl::tell_own_end(const std::string& reason) {
+  leaving = true;
   try {
-    self.tell(*self.store, fmt::format("{} ended: {}", self.name(self.environment.rank), first_line(reason)));
+    tell(*store, fmt::format("{} ended: {}", name(environment.rank), first_line(reason)));
   } catch (const std::exception&) {
     // They will see it by themselves.
   }
 }
 
-void Roster::leave() {
+void Roster::abandon(const std::string& reason) {
+  impl_->tell_own_end(reason);
+}
+
+void Roster::give_up(const std::string& reason) {
+  impl_->tell_own_end(reason);
+  impl_->end(first_line(reason));
+}
+
+void Roster::wait(const std::function<bool()>& done) {
   auto& self = *impl_;
   try {
-    self.store->add("done", 1);
-    const auto deadline = Clock::now() + self.timeout;
-    while (self.store->add("done", 0) < self.environment.size && Clock::now() < deadline) {
+    auto next_look = Clock::now() + self.patience();
+    while (!done()) {
+      std::this_thread::sleep_for(Milliseconds(10));
+      if (Clock::now() < next_look) continue;
+      const auto before = self.pulses(*self.store);
+      std::this_thread::sleep_for(self.look);
+      const auto silent = self.silent_between(before, self.pulses(*self.store));
+      if (!silent.empty()) self.tell_and_end(*self.store, are_gone(silent, "no sign of life"));
+      next_look = Clock::now() + self.patience();
+    }
+  } catch (const std::exception& error) {
+    fail(plain(error));
+  }
+}
+
+void Roster::meet() {
+  auto& self = *impl_;
+  const auto deadline = Clock::now() + self.patience();
+  try {
+    self.store->set(key_of("ready", self.environment.rank), "");
+    self.store->add("ready", 1);
+    while (self.store->add("ready", 0) < self.environment.size) {
+      if (Clock::now() > deadline) {
+        std::vector<std::string> late;
+        for (const auto rank : self.missing("ready")) late.push_back(self.name(rank));
+        fail(fmt::format("{} not ready within {} s", fmt::join(late, ", "), in_seconds(self.timeout)));
+      }
       std::this_thread::sleep_for(Milliseconds(10));
     }
-    {
-      const std::lock_guard lock(self.mutex);
-      self.stopping = true;
-    }
-    self.changed.notify_all();
-    if (self.pulse.joinable()) self.pulse.join();
-    self.store->add("left", 1);
+  } catch (const std::exception& error) {
+    fail(plain(error));
+  }
+}
+
+bool Roster::leave() {
+  auto& self = *impl_;
+  bool counted = false;
+  wait([&] { return self.store->add("done", std::exchange(counted, true) ? 0 : 1) >= self.environment.size; });
+  // All are done: from here on nothing is lost, and only rank 0, which has the store within itself, may ask it.
+  const auto time = std::min(self.timeout, Milliseconds(5000));
+  const bool ended = self.stop_pulse(time);
+  try {
     // The others have to hear the answer.
-    const auto last = Clock::now() + std::min(self.timeout, Milliseconds(5000));
+    const auto last = Clock::now() + time;
     while (self.keeps_store() && self.store->add("left", 0) < self.environment.size && Clock::now() < last) {
       std::this_thread::sleep_for(Milliseconds(10));
     }
   } catch (const std::exception&) {
-    // The run is over, and rank 0 was faster.
+    // The run is over all the same.
   }
+  return ended;
 }
 
 }  // namespace sgdph::lab::dist

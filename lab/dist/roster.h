@@ -2,6 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,7 +26,7 @@ class Roster {
   };
 
   /// Joins the others. `facts`: what must be the same everywhere, a JSON object; a difference ends all ranks, as does
-  /// one that has not come when the time is over.
+  /// one that has not come when the time is over. From then on rank 0's timeout holds for all.
   Roster(const Environment& environment, const nlohmann::json& facts, Milliseconds timeout);
   ~Roster();
   Roster(const Roster&) = delete;
@@ -34,6 +35,12 @@ class Roster {
   const std::vector<Member>& members() const;
   /// Of the main thread.
   Store& store();
+  /// Further facts that must be the same everywhere, once rank 0 has given its own.
+  void compare(const std::string& name, const nlohmann::json& facts);
+  /// Waits until all ranks have come here; one that does not is named.
+  void meet();
+  /// Waits as long as all ranks are alive.
+  void wait(const std::function<bool()>& done);
   /// Between the two the process is ended when the time is over.
   void begin_start();
   void end_start();
@@ -46,12 +53,14 @@ class Roster {
   [[noreturn]] void fail(const std::string& words);
   /// This rank ends by itself, for this reason: tells the others.
   void abandon(const std::string& reason);
-  /// All ranks are done.
-  void leave();
+  /// The same, and at once.
+  [[noreturn]] void give_up(const std::string& reason);
+  /// Waits until all ranks are done. False if a thread is left behind that waits for the store.
+  bool leave();
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  ///< the thread's as well, which is not waited for if the store does not answer it
 };
 
 /// Ends the process at once with one line on standard error; of several threads the first one speaks.

@@ -55,11 +55,17 @@ struct Pulse {
 /// What ends the process if it is not called off in time: c10d waits without end in places.
 class Alarm {
  public:
-  Alarm(Milliseconds time, std::function<void()> ring)
-      : thread_([this, time, ring = std::move(ring)] {
+  /// `when`: may be put off.
+  Alarm(std::function<Clock::time_point()> when, std::function<void()> ring)
+      : thread_([this, when = std::move(when), ring = std::move(ring)] {
           std::unique_lock lock(mutex_);
-          if (!changed_.wait_for(lock, time, [this] { return off_; })) ring();
+          while (!off_ && Clock::now() < when()) changed_.wait_until(lock, when(), [this] { return off_; });
+          const bool late = !off_;
+          lock.unlock();
+          if (late) ring();
         }) {}
+  Alarm(Milliseconds time, std::function<void()> ring)
+      : Alarm([deadline = Clock::now() + time] { return deadline; }, std::move(ring)) {}
   ~Alarm() {
     {
       const std::lock_guard lock(mutex_);
@@ -79,16 +85,12 @@ class Alarm {
 };
 
 struct Roster::Impl {
-  Impl(Environment where, Milliseconds time)
-      : environment(std::move(where)),
-        timeout(time),
-        period(std::clamp(timeout / 20, Milliseconds(50), Milliseconds(1000))),
-        look(std::max(3 * period, Milliseconds(700))) {}
+  Impl(Environment where, Milliseconds time) : environment(std::move(where)) { set_timeout(time); }
 
   Environment environment;
-  Milliseconds timeout;
-  Milliseconds period;           ///< between signs of life
-  Milliseconds look;             ///< how long a rank is looked at before it is said to be gone
+  Milliseconds timeout{};
+  Milliseconds period{};         ///< between signs of life
+  Milliseconds look{};           ///< how long a rank is looked at before it is said to be gone
   std::unique_ptr<Store> store;  ///< of the main thread
   std::vector<Member> members;
   std::unique_ptr<Alarm> start_alarm;
@@ -98,10 +100,18 @@ struct Roster::Impl {
 
   std::mutex mutex;  ///< of what follows
   std::condition_variable changed;
-  bool stopping = false;
-  std::atomic<bool> leaving{false};  ///< for a reason of its own, which the others are told
-  std::optional<std::string> asked;  ///< the main thread wants to know who is to blame for this
-  std::thread pulse;
+  std::atomic<bool> stopping{false};  ///< all ranks are done
+  bool ended = true;                  ///< the thread
+  std::atomic<bool> leaving{false};   ///< for a reason of its own, which the others are told
+  std::optional<std::string> asked;   ///< the main thread wants to know who is to blame for this
+
+  void set_timeout(Milliseconds time) {
+    timeout = time;
+    period = std::clamp(timeout / 20, Milliseconds(50), Milliseconds(1000));
+    look = std::max(3 * period, Milliseconds(700));
+  }
+  /// So that the message is out before the timeout.
+  Milliseconds patience() const { return std::max(timeout - look - 4 * period, timeout / 2); }
 
   std::string name(int64_t rank) const {
     const auto known = static_cast<size_t>(rank) < members.size();
@@ -145,16 +155,25 @@ struct Roster::Impl {
 
   std::string own_address() const {
     const auto* interfaces = std::getenv(kInterfaces);
-    return interfaces == nullptr ? address_towards(environment.address) : fmt::format("interface {}", interfaces);
+    return interfaces_of(interfaces).empty() ? address_towards(environment.address)
+                                             : fmt::format("interface {}", interfaces);
   }
-  void join(const nlohmann::json& facts);
+  void join(nlohmann::json facts);
   void open_store();
-  void gather(const nlohmann::json& facts);
-  void wait_for_roster(Clock::time_point deadline);
-  std::vector<int64_t> missing();
+  std::string wait_at_start(const std::string& key, Clock::time_point deadline);
+  void check_same(const nlohmann::json& first, const nlohmann::json& own);
+  std::vector<int64_t> missing(const char* what);
   [[noreturn]] void end_missing();
   void check_addresses() const;
 
+  /// Rings when the store has not answered for so long.
+  std::unique_ptr<Alarm> watch_store() {
+    return std::make_unique<Alarm>(
+        [this] { return Clock::time_point(Clock::duration(answered.load())) + timeout; },
+        [this] {
+          if (!stopping) end(store_is_gone(fmt::format("no answer within {} s", in_seconds(timeout))));
+        });
+  }
   void note_answer() { answered = Clock::now().time_since_epoch().count(); }
   bool store_is_silent() const {
     return Clock::now().time_since_epoch() - Clock::duration(answered.load()) > look + 2 * period;
@@ -162,7 +181,11 @@ struct Roster::Impl {
 
   void work(Store& by);
   std::vector<Pulse> pulses(Store& by) const;
+  std::vector<std::string> silent_between(const std::vector<Pulse>& before, const std::vector<Pulse>& after) const;
   std::string blame(Store& by, const std::string& words);
+  [[noreturn]] void ask_for_blame(const std::string& words);
+  bool stop_pulse(Milliseconds time);
+  void tell_own_end(const std::string& reason);
 };
 
 }  // namespace sgdph::lab::dist

@@ -8,6 +8,10 @@
 namespace sgdph::lab::dist {
 namespace {
 
+constexpr const char* kOtherTorchrun =
+    "if torchrun is of another PyTorch version than this program, set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 and use "
+    "--rdzv-backend=c10d or --standalone";
+
 /// The first thing that two ranks do not agree about; empty if there is none.
 std::string difference(
     const nlohmann::json& first, const nlohmann::json& other, const std::string& who_first,
@@ -33,10 +37,14 @@ void Roster::Impl::open_store() {
   const auto who = environment.launcher_has_store ? environment.launcher : "rank 0";
   const Alarm alarm(timeout, [this, who] {
     end(fmt::format(
-        "nothing at {} answers as the store of {} within {} s; is another program at this port, or another version of "
-        "LibTorch on one of the hosts?",
-        place(), who, in_seconds(timeout)));
+        "nothing at {} answers as the store of {} within {} s; {}", place(), who, in_seconds(timeout),
+        environment.launcher_has_store
+            ? kOtherTorchrun
+            : "is another program at this port, or another version of LibTorch on one of the hosts?"));
   });
+  if (keeps_store() && is_taken(environment.port)) {
+    end(fmt::format("port {} is taken on this host; choose another MASTER_PORT", environment.port));
+  }
   std::string what = "cannot find rank 0";
   try {
     resolve(environment.address);
@@ -50,50 +58,44 @@ void Roster::Impl::open_store() {
     if (text.find("in use") != std::string::npos) {
       end(fmt::format("port {} is taken on this host ({}); choose another MASTER_PORT", environment.port, text));
     }
-    if (environment.launcher_has_store) {
-      text +=
-          "; if torchrun is of another PyTorch version than this program, set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 and "
-          "use --rdzv-backend=c10d or --standalone";
-    }
+    if (environment.launcher_has_store) text += fmt::format("; {}", kOtherTorchrun);
     end(fmt::format("{} ({})", what, text));
   }
 }
 
-std::vector<int64_t> Roster::Impl::missing() {
+std::vector<int64_t> Roster::Impl::missing(const char* what) {
   std::vector<int64_t> ranks;
   for (int64_t rank = 0; rank < environment.size; ++rank) {
-    if (!store->get(key_of("member", rank))) ranks.push_back(rank);
+    if (!store->get(key_of(what, rank))) ranks.push_back(rank);
+    note_answer();
   }
   return ranks;
 }
 
 void Roster::Impl::end_missing() {
-  const auto ranks = missing();
+  auto ranks = missing("arrivals");
+  const bool came = ranks.empty();
+  if (came) ranks = missing("member");
   tell_and_end(
       *store, fmt::format(
-                  "{} {} of {} did not come to {} within {} s; is the command running there, with this MASTER_ADDR and "
-                  "MASTER_PORT?",
-                  ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), environment.size, place(),
-                  in_seconds(timeout)));
+                  "{} {} of {} {} {} within {} s; is the command running there, with this MASTER_ADDR and MASTER_PORT?",
+                  ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), environment.size,
+                  came ? "said no more at" : "did not come to", place(), in_seconds(timeout)));
 }
 
-/// Rank 0 reads what every rank says of itself, compares, and gives all of them the list.
-void Roster::Impl::gather(const nlohmann::json& facts) {
-  auto list = nlohmann::json::array();
-  for (int64_t rank = 0; rank < environment.size; ++rank) {
-    const auto other = nlohmann::json::parse(store->get(key_of("member", rank)).value());
-    list.push_back({{"host", other.at("host")}, {"address", other.at("address")}});
-    const auto differs = difference(
-        facts, other.at("facts"), "rank 0 on " + host_name(),
-        fmt::format("rank {} on {}", rank, other.at("host").get<std::string>()));
-    if (!differs.empty()) tell_and_end(*store, differs);
-  }
-  store->set("roster", list.dump());
+/// Ends all ranks if this one does not agree with rank 0.
+void Roster::Impl::check_same(const nlohmann::json& first, const nlohmann::json& own) {
+  const auto differs = difference(
+      first.at("facts"), own, "rank 0 on " + first.at("host").get<std::string>(),
+      fmt::format("rank {} on {}", environment.rank, host_name()));
+  if (!differs.empty()) tell_and_end(*store, differs);
 }
 
-void Roster::Impl::wait_for_roster(Clock::time_point deadline) {
-  while (!store->get("roster")) {
-    if (const auto failure = store->get("failure")) end(*failure);
+std::string Roster::Impl::wait_at_start(const std::string& key, Clock::time_point deadline) {
+  for (;;) {
+    if (auto text = store->get(key)) return *text;
+    if (const auto failure = store->get("failure")) tell_and_end(*store, *failure);
+    note_answer();
     if (Clock::now() > deadline) end_missing();
     std::this_thread::sleep_for(Milliseconds(20));
   }
@@ -113,10 +115,12 @@ void Roster::Impl::check_addresses() const {
       name(inside - members.begin()), inside->address, name(outside - members.begin()), outside->address));
 }
 
-void Roster::Impl::join(const nlohmann::json& facts) {
+void Roster::Impl::join(nlohmann::json facts) {
   const auto deadline = Clock::now() + timeout;
   open_store();
-  const Alarm alarm(timeout + look, [this] { end(store_is_gone("no answer")); });
+  note_answer();
+  const auto alarm = watch_store();
+  facts["the number of ranks"] = environment.size;
   // What is met here and is no failure of the others is a lost store.
   try {
     if (store->add(key_of("arrivals", environment.rank), 1) != 1) {
@@ -124,21 +128,25 @@ void Roster::Impl::join(const nlohmann::json& facts) {
           "there is a rank {} at {} already; another run uses this port, or two processes have the same RANK",
           environment.rank, place()));
     }
-    store->set(
-        key_of("member", environment.rank),
-        nlohmann::json{{"host", host_name()}, {"address", own_address()}, {"facts", facts}}.dump());
+    const nlohmann::json own{
+        {"host", host_name()}, {"address", own_address()}, {"facts", facts}, {"timeout", timeout.count()}};
+    auto list = nlohmann::json::array();
     if (environment.rank == 0) {
-      while (store->add("members", 0) < environment.size - 1) {
-        if (const auto failure = store->get("failure")) tell_and_end(*store, *failure);
-        if (Clock::now() > deadline) end_missing();
-        std::this_thread::sleep_for(Milliseconds(20));
+      store->set(key_of("member", 0), own.dump());
+      for (int64_t rank = 0; rank < environment.size; ++rank) {
+        const auto member = nlohmann::json::parse(wait_at_start(key_of("member", rank), deadline));
+        list.push_back({{"host", member.at("host")}, {"address", member.at("address")}});
       }
-      gather(facts);
+      store->set("roster", list.dump());
     } else {
-      store->add("members", 1);
-      wait_for_roster(deadline);
+      // Who does not fit says so, and is no member.
+      const auto first = nlohmann::json::parse(wait_at_start(key_of("member", 0), deadline));
+      check_same(first, facts);
+      set_timeout(Milliseconds(first.at("timeout").get<int64_t>()));
+      store->set(key_of("member", environment.rank), own.dump());
+      list = nlohmann::json::parse(wait_at_start("roster", deadline));
     }
-    for (const auto& one : nlohmann::json::parse(store->get("roster").value())) {
+    for (const auto& one : list) {
       members.push_back({one.at("host").get<std::string>(), one.at("address").get<std::string>()});
     }
   } catch (const UserError&) {
@@ -146,7 +154,24 @@ void Roster::Impl::join(const nlohmann::json& facts) {
   } catch (const std::exception& error) {
     end(store_is_gone(plain(error)));
   }
+  note_answer();
   check_addresses();
+}
+
+void Roster::compare(const std::string& name, const nlohmann::json& facts) {
+  auto& self = *impl_;
+  const auto key = "facts/" + name;
+  if (self.environment.rank == 0) {
+    try {
+      self.store->set(key, nlohmann::json{{"host", host_name()}, {"facts", facts}}.dump());
+    } catch (const std::exception& error) {
+      fail(plain(error));
+    }
+    return;
+  }
+  std::optional<std::string> first;
+  wait([&] { return (first = self.store->get(key)).has_value(); });
+  self.check_same(nlohmann::json::parse(*first), facts);
 }
 
 }  // namespace sgdph::lab::dist

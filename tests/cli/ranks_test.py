@@ -314,6 +314,45 @@ class Faults(RankTest):
         self.expect_lost(ends, f"rank 0 on {HOST}", "gone or stopped")
         self.assertLess(took, 20)
 
+    def end_while_writing_weights(self, how):
+        """What rank 1 says when rank 0 is killed or stopped as it writes the weights of a finished run."""
+        run = self.folder / "run"
+        fault = support.with_faults(run / "model.pt", self.folder / "count", call="rename", at=1, error=how)
+        chosen = {key: value for key, value in fault.items() if os.environ.get(key) != value}
+        begun = time.monotonic()
+        processes = self.start(2, self.small("sgdm", 1, run, "-b", 16, "--dist-timeout", 5), more=lambda rank: {} if rank else chosen)
+        first = processes.pop(0)
+        try:
+            ends = self.finish(processes, 40)
+        finally:
+            first.kill()
+            first.communicate()
+        self.assertLess(time.monotonic() - begun, 30)
+        self.assertEqual(len(list(run.glob("*.ckpt"))), 1)
+        self.assertFalse((run / "model.pt").exists())
+        self.expect_lost(ends, f"rank 0 on {HOST}", "gone or stopped")
+
+    def test_a_first_rank_killed_at_the_very_end_is_not_taken_for_a_success(self):
+        self.end_while_writing_weights("kill")
+
+    def test_a_first_rank_stopped_at_the_very_end_is_given_up_within_the_timeout(self):
+        self.end_while_writing_weights("stop")
+
+    def test_a_rank_lost_before_ranks_connect_is_named(self):
+        data = self.folder / "data"
+        shutil.copytree(self.data, data)
+        for file in data.iterdir():  # that rank waits for its data for ever
+            file.unlink()
+            os.mkfifo(file)
+        words = self.small("sgdm", 1, self.folder / "run", "--data-path", self.data, "--dist-timeout", 5)
+        processes = self.start(2, words, of_rank=lambda rank: ["--data-path", data] if rank == 1 else [])
+        time.sleep(3)
+        hurt = processes.pop(1)
+        self.assertIsNone(hurt.poll())
+        hurt.kill()
+        hurt.communicate()
+        self.expect_lost(self.finish(processes, 40), f"rank 1 on {HOST} is gone or stopped")
+
     def failing_start(self, *words, size=2, **options):
         run = self.folder / "run"
         begun = time.monotonic()
@@ -324,6 +363,9 @@ class Faults(RankTest):
 
     def test_a_rank_that_does_not_come_is_named(self):
         self.expect_lost(self.failing_start(size=3, ranks=[0, 2]), "rank 1 of 3 did not come")
+
+    def test_an_empty_list_of_interfaces_means_none(self):
+        self.together(2, *self.small("sgdm", 1, self.folder / "run"), more=lambda rank: {"GLOO_SOCKET_IFNAME": ""})
 
     def test_a_taken_port_is_named(self):
         with socket.socket() as taken:
@@ -346,6 +388,15 @@ class Faults(RankTest):
     def test_ranks_with_other_options_are_told_which(self):
         ends = self.failing_start(of_rank=lambda rank: ["--lr", "0.5"] if rank == 1 else [])
         self.expect_lost(ends, "--lr is", f"rank 0 on {HOST}", f"rank 1 on {HOST}")
+
+    def test_another_number_of_ranks_is_told_at_once(self):
+        for sizes in ({"0": 2, "1": 3}, {"0": 3, "1": 2}):
+            begun = time.monotonic()
+            ends = self.failing_start("--dist-timeout", 30, more=lambda rank: {"WORLD_SIZE": sizes[str(rank)]})
+            for rank, (code, _, err) in ends.items():
+                self.assertEqual(code, LOST, err)
+                self.assertIn(f"the number of ranks is {sizes['0']} on rank 0 on {HOST} and {sizes['1']} on rank 1 on {HOST}", err)
+            self.assertLess(time.monotonic() - begun, 25)
 
     def test_a_mistake_of_one_rank_ends_all_with_its_words(self):
         run = self.folder / "run"

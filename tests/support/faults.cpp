@@ -6,9 +6,10 @@
 //   below SGDPH_FAULTS_CALL    the kind that fails: open write fsync rename mkdir link unlink close truncate, or any
 //   SGDPH_FAULTS_AT      which of them, from 1
 //   SGDPH_FAULTS_LASTING that one and all after it, as on a full disk
-//   SGDPH_FAULTS_ERROR   how: a number for errno, "short" (half of a write is done) or "kill" (SIGKILL before the call)
-//   SGDPH_FAULTS_JOURNAL a file that gets every change in order: tests/cli/kills_test.py knows what a power cut leaves
-//   SGDPH_FAULTS_CLOCK   seconds by which the machine's clock jumps to and fro
+//   SGDPH_FAULTS_ERROR   how: a number for errno, "short" (half of a write is done) or "kill" (SIGKILL before the
+//   call), or "stop" (SIGSTOP before it, and then it is done) SGDPH_FAULTS_JOURNAL a file that gets every change in
+//   order: tests/cli/kills_test.py knows what a power cut leaves SGDPH_FAULTS_CLOCK   seconds by which the machine's
+//   clock jumps to and fro
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -93,6 +94,10 @@ class Faults {
     const auto number = call_ == Any ? of_all : of_kind;
     if (lasting_ ? number < at_ : number != at_) return false;
     if (error_ == "kill") ::raise(SIGKILL);
+    if (error_ == "stop") {
+      ::raise(SIGSTOP);
+      return false;
+    }
     if (error_ == "short") {
       errno = 0;
       return call == Write;

@@ -66,6 +66,25 @@ TEST(Group, ARankThatGivesUpTakesTheOthersWithIt) {
   std::this_thread::sleep_for(std::chrono::seconds(20));
 }
 
+TEST(Group, RanksThatSendWhatDoesNotFitEndWithCode75) {
+  if (!test::is_rank()) return test::run_in_processes(2, {kLostPeers, kLostPeers});
+  auto options = test::quick_group();
+  options.timeout = 5;
+  Group group(environment(), options);
+  group.connect();
+  auto tensor = torch::ones({group.is_first() ? 4 : 4000}, torch::kFloat64);
+  group.sum(tensor);
+  group.sum(tensor);
+}
+
+TEST(Group, FurtherFactsThatDifferEndAllWithCode75) {
+  if (!test::is_rank()) return test::run_in_processes(3, {kLostPeers, kLostPeers, kLostPeers});
+  Group group(environment(), test::quick_group());
+  group.compare("same", {{"images", 7}});
+  group.compare("data", {{"images", group.rank() == 2 ? 8 : 7}});
+  group.connect();
+}
+
 struct Few {
   at::Tensor a = torch::ones({4}, torch::kFloat64).set_requires_grad(true);
   at::Tensor b = torch::full({3}, 2., torch::kFloat64).set_requires_grad(true);
