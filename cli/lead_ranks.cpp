@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sgdph::cli {
@@ -16,6 +17,11 @@ namespace {
 std::string key_of(int64_t number) {
   return fmt::format("study/{}", number);
 }
+std::string ready_key(int64_t number, int64_t rank) {
+  return fmt::format("study/{}/{}", number, rank);
+}
+/// Set by a rank that was asked to stop.
+constexpr const char* kStop = "study/stop";
 
 /// The processes of a run meet at a port of their own: this one's is taken by the study's.
 lab::ProcessEnd run_at(int64_t port, const std::vector<std::string>& words, const lab::TakeRecord& take) {
@@ -28,8 +34,18 @@ int lead(lab::dist::Group& group, const std::function<int(const lab::RunProcess&
   int64_t number = 0;
   const auto run = [&](const std::vector<std::string>& words, const lab::TakeRecord& take) {
     const auto port = lab::dist::free_port();
-    group.post(key_of(number++), nlohmann::json{{"words", words}, {"port", port}}.dump());
-    auto end = run_at(port, words, take);
+    group.post(key_of(number), nlohmann::json{{"words", words}, {"port", port}}.dump());
+    // A rank that stops starts no process, and this one's would wait for it.
+    for (int64_t rank = 1; rank < group.size(); ++rank) {
+      if (group.wait_for(ready_key(number, rank)) == "stop") lab::interrupt();
+    }
+    ++number;
+    lab::ProcessEnd end;
+    end.exit_code = lab::kInterrupted;
+    if (!lab::interrupted()) end = run_at(port, words, take);
+    // Whichever rank was asked, all of them stop.
+    if (end.exit_code == lab::kInterrupted || group.find(kStop)) lab::interrupt();
+    if (lab::interrupted()) return end;
     if (end.exit_code == lab::dist::kLostPeers) {
       group.abandon(end.reason());
       lab::dist::end_process(group.environment(), end.reason());
@@ -43,12 +59,20 @@ int lead(lab::dist::Group& group, const std::function<int(const lab::RunProcess&
 
 int follow(lab::dist::Group& group) {
   const lab::InterruptGuard guard;
+  bool told = false;
+  const auto stop_if_asked = [&] {
+    if (lab::interrupted() && !std::exchange(told, true)) group.post(kStop, "");
+  };
   for (int64_t number = 0;; ++number) {
-    const auto next = nlohmann::json::parse(group.wait_for(key_of(number)));
+    const auto next = nlohmann::json::parse(group.wait_for(key_of(number), stop_if_asked));
     if (next.contains("code")) return next["code"];
+    const bool stopping = lab::interrupted();
+    group.post(ready_key(number, group.rank()), stopping ? "stop" : "go");
+    if (stopping) continue;
     auto words = next["words"].get<std::vector<std::string>>();
     words.front() = lab::own_program();
     run_at(next["port"], words, [](const auto&) {});
+    stop_if_asked();
   }
 }
 
@@ -58,14 +82,11 @@ int lead_ranks(lab::settings::Layer& given, int64_t jobs, const std::function<in
   const auto environment = lab::dist::environment();
   if (environment.alone()) return study(lab::run_process);
   if (jobs > 1) lab::fail("--jobs: ranks share one run after the other; leave it out");
+  const lab::settings::Sources sources{{}, given};
   lab::dist::GroupOptions options;
-  options.facts = lab::train::version_facts();
-  for (const auto& [key, value] : given) options.facts[value.where] = value.value;
+  options.facts = lab::train::facts_of(sources);
+  options.timeout = lab::train::timeout_of(sources);
   lab::settings::Settings scratch;
-  if (const auto found = given.find("dist_timeout"); found != given.end()) {
-    lab::settings::apply_layer(scratch, {*found});
-  }
-  options.timeout = scratch.dist_timeout;
   lab::dist::Group group(environment, options);
   return lab::dist::guarded(group, [&] {
     if (!group.is_first()) return follow(group);

@@ -46,6 +46,10 @@ InterruptGuard::~InterruptGuard() {
   for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &before[i], nullptr);
 }
 
+void interrupt() {
+  raised = true;
+}
+
 bool interrupted() {
   return raised;
 }

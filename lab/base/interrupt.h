@@ -15,6 +15,8 @@ class InterruptGuard {
 };
 
 bool interrupted();
+/// Raises the flag: another process was asked, with which this one stops.
+void interrupt();
 /// The flag itself, for work that watches it from other threads.
 const std::atomic<bool>& interrupt_flag();
 

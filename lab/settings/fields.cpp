@@ -244,6 +244,7 @@ std::vector<Field> fields_after_options(Settings& s) {
           "test within epochs too: every so many steps, or below 1 that fraction of an epoch; 0: after epochs only")
           .in(between(0, kMost))
           .of_the_machine()
+          .with(&Field::in_step)
           .without(&Field::reproduces),
       Entry(
           Part::Training, "eval_limit", &s.eval_limit,
@@ -251,6 +252,7 @@ std::vector<Field> fields_after_options(Settings& s) {
           .in(at_least(0))
           .zero_is("all")
           .of_the_machine()
+          .with(&Field::in_step)
           .without(&Field::reproduces),
       Entry(Part::Training, "batch_size", &s.batch_size, "images per batch")
           .also("-b")

@@ -106,6 +106,7 @@ struct Field {
 
   bool resumable = false;        ///< may differ when a run is continued
   bool result = true;            ///< false: says where and how a run is done, not what it gives
+  bool in_step = false;          ///< ranks need the same all the same: it decides when they meet
   bool identity = true;          ///< makes the run the one it is, whatever seed and machine
   bool network = false;          ///< another value means another network or batch
   bool cost = false;             ///< decides time and memory of a step, not its result

@@ -4,10 +4,23 @@
 #include "base/machine.h"
 #include "dist/address.h"
 #include "train/libtorch.h"
+#include "train/run_folder.h"
 
 #include <algorithm>
+#include <filesystem>
 
 namespace sgdph::lab::train {
+namespace {
+
+bool must_agree(const settings::Field& field) {
+  return (field.result || field.in_step) && field.key != "device";
+}
+
+std::string flag_of(const settings::Field& field) {
+  return field.flags.substr(field.flags.rfind("--"));
+}
+
+}  // namespace
 
 void take_environment(settings::Settings& settings, const dist::Environment& environment, bool ranks_given) {
   if (ranks_given && settings.ranks != environment.size) {
@@ -36,9 +49,56 @@ nlohmann::json facts_of(const settings::Settings& settings) {
   auto copy = settings;
   auto facts = version_facts();
   for (const auto& field : settings::fields_of(copy)) {
-    if (field.result && field.key != "device") facts[field.flags.substr(field.flags.rfind("--"))] = field.get();
+    if (must_agree(field)) facts[flag_of(field)] = field.get();
   }
   return facts;
+}
+
+nlohmann::json facts_of(const settings::Sources& given) {
+  auto facts = version_facts();
+  settings::Settings scratch;
+  const auto fields = settings::fields_of_all_optimizers(scratch);
+  const auto add = [&](const settings::Layer& layer) {
+    for (const auto& [key, one] : layer) {
+      const auto* field = settings::find_field(fields, key);
+      if (field != nullptr && must_agree(*field)) facts[flag_of(*field)] = one.value;
+    }
+  };
+  for (const auto& recipe : given.recipes) {
+    add(recipe.run);
+    for (const auto& [optimizer, layer] : recipe.optimizers) add(layer);
+  }
+  add(given.options);
+  return facts;
+}
+
+nlohmann::json facts_of(const data::Dataset& images, const std::string& kind) {
+  const auto shape = images.shape();
+  const auto of = [&](const char* what) { return fmt::format("the {} of the {} images", what, kind); };
+  return {
+      {of("number"), images.size()},
+      {of("classes"), images.classes()},
+      {of("shape"), {shape.channels, shape.height, shape.width}}};
+}
+
+double timeout_of(const settings::Sources& given, const std::string& path) {
+  settings::Settings scratch;
+  std::error_code ignored;
+  const std::filesystem::path place(path);
+  const auto stored = (std::filesystem::is_directory(place, ignored) ? place : place.parent_path()) / kSettingsFile;
+  if (!path.empty() && std::filesystem::exists(stored, ignored)) {
+    // What is wrong with the run is said by who reads it for good.
+    try {
+      scratch.dist_timeout = settings::read_stored_settings(stored.string()).dist_timeout;
+    } catch (const std::exception&) {
+    }
+  }
+  const auto add = [&](const settings::Layer& layer) {
+    if (const auto found = layer.find("dist_timeout"); found != layer.end()) settings::apply_layer(scratch, {*found});
+  };
+  for (const auto& recipe : given.recipes) add(recipe.run);
+  add(given.options);
+  return scratch.dist_timeout;
 }
 
 settings::Settings on_other_ranks(const settings::Settings& stored, settings::Settings& given, bool batches_given) {

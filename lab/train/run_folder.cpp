@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path settings_file(const fs::path& folder) {
-  return folder / "settings.toml";
+  return folder / kSettingsFile;
 }
 
 fs::path lock_file(const fs::path& folder) {

@@ -13,6 +13,8 @@
 
 namespace sgdph::lab::train {
 
+constexpr const char* kSettingsFile = "settings.toml";
+
 // Weights for Python in a run's folder.
 constexpr const char* kLastWeights = "model.pt";    ///< when the run is finished
 constexpr const char* kAveragedWeights = "ema.pt";  ///< their moving average, likewise

@@ -262,6 +262,18 @@ class Results(RankTest):
         for opt in ("sgdm", "sgd-ph"):
             self.assertEqual(support.records(self.folder / "study" / f"{opt}-seed1")[0]["ranks"], 2)
 
+    def test_sigterm_to_a_follower_stops_a_comparison(self):
+        study = self.folder / "study"
+        words = ["compare", "--dataset", "fashion-mnist", "--data-path", self.data, "--width", "0.5", "-b", 16, "--opts",
+                 "sgdm,sgd-ph", "--epochs", 60, "--threads", 1, "--output-dir", study, "--checkpoint-every", 1, "--dist-timeout", 20]
+        processes = self.start(2, words)
+        self.wait_for_checkpoint(study / "sgdm-seed1")
+        processes[1].send_signal(signal.SIGTERM)
+        ends = self.finish(processes, 60)
+        self.assertEqual([ends[0][0], ends[1][0]], [130, 130], ends)
+        self.assertIn("stopped; the same command continues", ends[0][2])
+        self.assertFalse((study / "sgd-ph-seed1").exists())
+
     def test_an_experiment_is_shared_by_ranks(self):
         experiment = self.folder / "tiny.toml"
         experiment.write_text(TINY_EXPERIMENT)
