@@ -33,9 +33,11 @@ void check_meant(const lab::settings::Layer& given) {
   }
 }
 
-int evaluate_saved(
-    const SavedModel& saved, const lab::settings::Settings& settings, const EvaluateOptions& options,
-    lab::dist::Group& group) {
+int evaluate_together(
+    const std::string& path, const SettingsOptions& given, const EvaluateOptions& options, lab::dist::Group& group) {
+  auto saved = open_saved_model(path, given, options.weights);
+  lab::train::take_environment(saved.settings, group.environment(), given.given().count("ranks") != 0);
+  const auto settings = lab::train::resolve(saved.settings);
   at::set_num_threads(static_cast<int>(settings.threads));
   const auto data = lab::data::open_test_set(settings.dataset, settings.data_path);
   const auto model = lab::train::build_model(settings, *data);
@@ -43,6 +45,9 @@ int evaluate_saved(
   const at::Device device(settings.device);
   model->to(device);
 
+  auto facts = lab::train::facts_of(settings);
+  facts.update(lab::train::facts_of(*data, "test"));
+  group.compare("evaluation", facts);
   group.connect(!device.is_cpu());
   lab::train::share_weights(*model, group);
 
@@ -74,15 +79,15 @@ bool evaluation_uses(const lab::settings::Field& field) {
 
 int evaluate_path(const std::string& path, const SettingsOptions& given, const EvaluateOptions& options) {
   check_meant(given.given());
-  auto saved = open_saved_model(path, given, options.weights);
-  const auto environment = lab::dist::environment();
-  lab::train::take_environment(saved.settings, environment, given.given().count("ranks") != 0);
-  const auto settings = lab::train::resolve(saved.settings);
+  // The others wait at the door before anything is opened: a mistake of one of them has a name then.
   lab::dist::GroupOptions group_options;
-  group_options.timeout = settings.dist_timeout;
-  group_options.facts = lab::train::facts_of(settings);
+  const auto environment = lab::dist::environment();
+  if (!environment.alone()) {
+    group_options.timeout = lab::train::timeout_of(given.sources(), path);
+    group_options.facts = lab::train::version_facts();
+  }
   lab::dist::Group group(environment, group_options);
-  return lab::dist::guarded(group, [&] { return evaluate_saved(saved, settings, options, group); });
+  return lab::dist::guarded(group, [&] { return evaluate_together(path, given, options, group); });
 }
 
 Action setup_eval(CLI::App& app) {

@@ -68,11 +68,10 @@ lab::settings::Settings settings_to_resume(
   sources.recipes.insert(
       sources.recipes.begin(), lab::settings::parse_recipe(lab::settings::to_toml(stored), "the run's settings"));
   auto settings = lab::settings::combine(sources);
-  const auto given = options.settings.given();
-  lab::train::take_environment(settings, environment, given.count("ranks") != 0);
+  lab::train::take_environment(settings, environment, options.settings.given().count("ranks") != 0);
   settings = lab::train::resolve(settings);
-  const bool batches_given =
-      given.count("batch_size") + given.count("accumulate") != 0 && settings.ranks != stored.ranks;
+  // The command that began the run names its own batches, and is given again where a launcher starts it again.
+  const bool batches_given = settings.batch_size != stored.batch_size || settings.accumulate != stored.accumulate;
   lab::train::check_same_run(
       settings.ranks == stored.ranks ? stored : lab::train::on_other_ranks(stored, settings, batches_given), settings);
   return settings;
@@ -185,25 +184,29 @@ Plan make_plan(
 
 lab::dist::GroupOptions group_options(const TrainOptions& options, const lab::dist::Environment& environment) {
   lab::dist::GroupOptions group;
-  const auto given = options.settings.given();
   if (options.resume.empty()) {
     auto settings = lab::settings::combine(options.settings.sources());
-    lab::train::take_environment(settings, environment, given.count("ranks") != 0);
+    lab::train::take_environment(settings, environment, options.settings.given().count("ranks") != 0);
     settings = lab::train::resolve(settings);
     group.timeout = settings.dist_timeout;
     group.facts = lab::train::facts_of(settings);
   } else {
-    group.facts = lab::train::version_facts();
-    for (const auto& [key, value] : given) group.facts[value.where] = value.value;
-    if (const auto found = given.find("dist_timeout"); found != given.end()) {
-      lab::settings::Settings scratch;
-      lab::settings::apply_layer(scratch, {*found});
-      group.timeout = scratch.dist_timeout;
-    }
+    const auto sources = options.settings.sources();
+    group.timeout = lab::train::timeout_of(sources, options.resume);
+    group.facts = lab::train::facts_of(sources);
   }
   group.facts.update(
       {{"--output-dir", options.output_dir}, {"--resume", options.resume}, {"--dry-run", options.dry_run}});
   return group;
+}
+
+/// What a rank knows when everything is read.
+nlohmann::json facts_of(const lab::train::RunParts& parts) {
+  auto facts = lab::train::facts_of(parts.settings);
+  facts.update(lab::train::facts_of(*parts.data.train, "training"));
+  facts.update(lab::train::facts_of(*parts.data.test, "test"));
+  if (parts.data.validation) facts.update(lab::train::facts_of(*parts.data.validation, "validation"));
+  return facts;
 }
 
 int work(const TrainOptions& options, lab::dist::Group& group) {
@@ -226,6 +229,7 @@ int work(const TrainOptions& options, lab::dist::Group& group) {
         group.size() * parts.settings.accumulate * parts.settings.batch_size,
         parts.settings.accumulate * parts.settings.batch_size));
   }
+  group.compare("run", facts_of(parts));
   if (options.dry_run) return 0;
   group.connect(parts.settings.device != "cpu");
   if (!folder) {

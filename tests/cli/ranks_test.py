@@ -169,6 +169,17 @@ class Results(RankTest):
         self.assertIn(2, [code for code, _, _ in ends.values()])
         self.assertIn("4 ranks cannot share", "".join(err for _, _, err in ends.values()))
 
+    def test_the_same_command_goes_on_with_another_number_of_ranks(self):
+        run = self.folder / "run"
+        words = self.small("sgdm", 1, run, *self.PLAIN, "--auto-resume")
+        self.together(2, *words)
+        words[words.index("--epochs") + 1] = 2
+        self.succeed(*words)
+        words[words.index("--epochs") + 1] = 3
+        said = self.together(2, *words)
+        self.assertIn("a step has 32 images, 16 of each rank", said)
+        self.assertEqual([r["step"] for r in support.records(run) if r["type"] == "epoch"], [8, 16, 24])
+
     def test_averaged_weights_of_two_ranks_are_those_of_one_process_that_accumulates(self):
         one, two = self.folder / "one", self.folder / "two"
         words = [*self.PLAIN, "--model-ema", "--model-ema-steps", 2, "--model-ema-decay", 0.999]
@@ -401,6 +412,11 @@ class Faults(RankTest):
         ends = self.failing_start(of_rank=lambda rank: ["--lr", "0.5"] if rank == 1 else [])
         self.expect_lost(ends, "--lr is", f"rank 0 on {HOST}", f"rank 1 on {HOST}")
 
+    def test_what_decides_when_ranks_meet_is_compared_too(self):
+        for option, value in (("--eval-every", "0.5"), ("--eval-limit", "10")):
+            ends = self.failing_start(of_rank=lambda rank: [option, value] if rank == 1 else [])
+            self.expect_lost(ends, f"{option} is", f"rank 0 on {HOST}", f"rank 1 on {HOST}")
+
     def test_another_number_of_ranks_is_told_at_once(self):
         for sizes in ({"0": 2, "1": 3}, {"0": 3, "1": 2}):
             begun = time.monotonic()
@@ -409,6 +425,36 @@ class Faults(RankTest):
                 self.assertEqual(code, LOST, err)
                 self.assertIn(f"the number of ranks is {sizes['0']} on rank 0 on {HOST} and {sizes['1']} on rank 1 on {HOST}", err)
             self.assertLess(time.monotonic() - begun, 25)
+
+    def test_ranks_with_other_data_are_told_which(self):
+        data = self.folder / "other"
+        support.write_samples("fashion-mnist", data, 240, 50, 1)
+        words = self.small("sgdm", 1, self.folder / "run", "--data-path", self.data, "--dist-timeout", 10)
+        ends = self.finish(self.start(2, words, of_rank=lambda rank: ["--data-path", data] if rank == 1 else []), 60)
+        self.expect_lost(ends, "the number of the", f"rank 0 on {HOST}", f"rank 1 on {HOST}")
+        run = self.folder / "whole"
+        self.succeed(*self.small("sgdm", 1, run))
+        words = ["eval", run, "--dist-timeout", 10]
+        ends = self.finish(self.start(2, words, of_rank=lambda rank: ["--data-path", data] if rank == 1 else []), 60)
+        self.expect_lost(ends, "the number of the test images is 64 on", "and 50 on")
+
+    def test_an_evaluation_of_nothing_on_one_rank_ends_all_at_once(self):
+        run = self.folder / "run"
+        self.succeed(*self.small("sgdm", 1, run))
+        begun = time.monotonic()
+        ends = self.finish(self.start(2, ["eval", "--dist-timeout", 30], of_rank=lambda rank: [self.folder / "none" if rank else run]), 60)
+        self.assertEqual(ends[1][0], 2, ends)
+        self.expect_lost({0: ends[0]}, f"rank 1 on {HOST} ended: ", "none does not exist")
+        self.assertLess(time.monotonic() - begun, 25)
+
+    def test_the_timeout_of_a_continued_run_is_its_own_or_that_of_a_file(self):
+        run = self.folder / "run"
+        self.succeed(*self.small("sgdm", 1, run, "--dist-timeout", 3))
+        config = self.folder / "more.toml"
+        config.write_text("[run]\ndist_timeout = 4\n")
+        for words, seconds in ((["--epochs", 2], 3), (["--epochs", 2, "--config", config], 4)):
+            ends = self.finish(self.start(2, ["train", "--resume", run, *words], ranks=[0]), 30)
+            self.expect_lost(ends, f"rank 1 of 2 did not come to", f"within {seconds} s")
 
     def test_a_mistake_of_one_rank_ends_all_with_its_words(self):
         run = self.folder / "run"
