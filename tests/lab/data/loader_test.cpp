@@ -140,6 +140,36 @@ TEST(Loader, StartsInTheMiddleOfAnEpoch) {
   EXPECT_TRUE(epoch_of(data, options(10, 2), 3, 11).empty());
 }
 
+TEST(Loader, GivesAStepTheSameImagesForAnyNumberOfRanks) {
+  constexpr int64_t kBatchesOfStep = 6;
+  const Counted data(203);
+  const auto calm = epoch_of(data, options(4, 2), 3);
+  int64_t step = 0;
+  for (const int64_t ranks : {2, 1, 3, 6}) {  // a run that goes on with other ranks after each step
+    std::map<int64_t, Batch> shared;
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      auto mine = options(4, 1);
+      mine.rank = rank;
+      mine.ranks = ranks;
+      Loader loader(data, mine);
+      loader.start(3, kBatchesOfStep * step);
+      for (int64_t i = 0; i < kBatchesOfStep / ranks; ++i) {
+        const auto batch = loader.next();
+        ASSERT_TRUE(batch);
+        shared[batch->number] = *batch;
+      }
+    }
+    ASSERT_EQ(shared.size(), static_cast<size_t>(kBatchesOfStep));
+    for (const auto& [number, batch] : shared) {
+      EXPECT_EQ(number / kBatchesOfStep, step);
+      const auto& same = calm.at(static_cast<size_t>(number));
+      EXPECT_EQ(same.number, number);
+      EXPECT_TRUE(torch::equal(batch.labels, same.labels) && torch::equal(batch.images, same.images));
+    }
+    ++step;
+  }
+}
+
 TEST(Loader, TestsInOrderWithoutAugmentation) {
   const Counted data(25);
   auto in_order = options(10, 2);
