@@ -43,7 +43,7 @@ void measure(dist::Group& group) {
   auto network = make_network();
   const auto optimizer =
       optimizers::make_optimizer(*network, "sgd-ph", optimizers::resolve_optimizer("sgd-ph", {{"lr", 0.01}}), 1);
-  optimizer->set_all_reduce([&](at::Tensor& tensor) { group.sum(tensor); });
+  optimizer->share_with_ranks(group.rank(), group.size(), [&](at::Tensor& tensor) { group.sum(tensor); });
   auto& curvature = dynamic_cast<sgdph::CurvatureOptimizer&>(optimizer->base());
   dist::GradientBuckets buckets(network->parameters(), group, 1 << 20);
   torch::manual_seed(static_cast<uint64_t>(10 + group.rank()));
