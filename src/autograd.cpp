@@ -1,5 +1,7 @@
 #include "autograd.h"
 
+#include <sgdph/hessian.h>
+
 #include "detail/leaf_hooks.h"
 #include "product_plan.h"
 
@@ -27,12 +29,21 @@ bool is_shared(const at::Tensor& gradient) {
          gradient.storage().use_count() > (view ? 2 : 1);
 }
 
+/// What is to become of a leaf's gradient; null: nothing.
+struct Place {
+  at::Tensor* wanted = nullptr;
+  char* lost = nullptr;
+  at::Tensor* size = nullptr;
+};
+
 /// Stands before a leaf: keeps the gradient with its graph if that is wanted, and hands it on without.
 class Handover final : public detail::PreHook {
  public:
-  Handover(AccumulateGrad* node, at::Tensor* wanted, at::Tensor* size)
-      : wanted_(wanted),
-        size_(size),
+  /// `inner`: what comes is of a pass that some node runs for itself. `closed`: it is not handed on.
+  Handover(AccumulateGrad* node, const Place& place, bool inner, bool closed)
+      : place_(place),
+        inner_(inner),
+        closed_(closed),
         // Who may change in place what shares memory with the gradient kept.
         changed_before_(!detail::leaf_hooks(node->variable).empty()),
         changed_after_(!node->post_hooks().empty()) {}
@@ -40,53 +51,72 @@ class Handover final : public detail::PreHook {
   variable_list operator()(const variable_list& gradients) override {
     const auto& gradient = gradients[0];
     if (!gradient.defined()) return gradients;
-    if (size_ != nullptr) *size_ = root_mean_square(gradient);
-    if (!gradient.requires_grad()) {
-      if (wanted_ != nullptr) *wanted_ = gradient;
-      return gradients;
+    if (place_.size != nullptr) {
+      const auto size = root_mean_square(gradient);
+      *place_.size = place_.size->defined() ? at::maximum(*place_.size, size) : size;
     }
+    keep(gradient);
+    if (closed_) return {at::Tensor()};
+    if (!gradient.requires_grad()) return gradients;
     const bool shared = is_shared(gradient);
     auto plain = gradient.detach();
-    if (wanted_ != nullptr) {
-      *wanted_ = gradient;
-      if (changed_before_) plain = plain.clone();
-    }
+    if (place_.wanted != nullptr && changed_before_) plain = plain.clone();
     // With a second owner the engine makes a copy instead of giving the tensor itself to the leaf.
-    if (shared || (wanted_ != nullptr && changed_after_)) second_owner_ = plain;
+    if (shared || (place_.wanted != nullptr && changed_after_)) second_owner_ = plain;
     return {std::move(plain)};
   }
 
  private:
-  at::Tensor* wanted_;
-  at::Tensor* size_;
+  void keep(const at::Tensor& gradient) {
+    if (place_.wanted == nullptr) return;
+    // A pass comes by once. Another gradient is of one that a node, a checkpoint, runs for itself, without a graph.
+    const bool lost = inner_ || place_.wanted->defined();
+    if (lost) *place_.lost = 1;
+    *place_.wanted = lost ? gradient.detach() : gradient;
+  }
+
+  Place place_;
+  bool inner_, closed_;
   bool changed_before_, changed_after_;
   at::Tensor second_owner_;
 };
 
-/// Where each of the tensors is in `places`.
-std::unordered_map<const at::TensorImpl*, at::Tensor*> places_of(
-    const std::vector<at::Tensor>& tensors, std::vector<at::Tensor>& places) {
-  places.resize(tensors.size());
-  std::unordered_map<const at::TensorImpl*, at::Tensor*> found;
-  for (size_t i = 0; i < tensors.size(); ++i) found.emplace(tensors[i].unsafeGetTensorImpl(), &places[i]);
-  return found;
+using Places = std::unordered_map<const at::TensorImpl*, Place>;
+
+Places places_of(const GraphRequest& request, GraphGradients& gradients) {
+  gradients.wanted.resize(request.wanted.size());
+  gradients.lost.resize(request.wanted.size());
+  gradients.sizes.resize(request.measured.size());
+  Places places;
+  for (size_t i = 0; i < request.wanted.size(); ++i) {
+    auto& place = places[request.wanted[i].unsafeGetTensorImpl()];
+    place.wanted = &gradients.wanted[i];
+    place.lost = &gradients.lost[i];
+  }
+  for (size_t i = 0; i < request.measured.size(); ++i) {
+    places[request.measured[i].unsafeGetTensorImpl()].size = &gradients.sizes[i];
+  }
+  return places;
 }
 
-at::Tensor* place(const std::unordered_map<const at::TensorImpl*, at::Tensor*>& places, const at::Tensor& tensor) {
-  const auto found = places.find(tensor.unsafeGetTensorImpl());
-  return found == places.end() ? nullptr : found->second;
-}
-
-/// A Handover before each of these leaves, for a while.
+/// A Handover before some leaves, for a while.
 class Handovers {
  public:
-  Handovers(const std::vector<AccumulateGrad*>& leaves, const GraphRequest& request, GraphGradients& gradients) {
-    const auto wanted = places_of(request.wanted, gradients.wanted);
-    const auto sizes = places_of(request.measured, gradients.sizes);
-    for (auto* leaf : leaves) {
-      auto hook = std::make_unique<Handover>(leaf, place(wanted, leaf->variable), place(sizes, leaf->variable));
-      hooks_.emplace_back(leaf, hook.get());
-      detail::add_first_hook(*leaf, std::move(hook));
+  explicit Handovers(Places places) : places_(std::move(places)) {}
+
+  void add(AccumulateGrad* leaf, bool inner, bool closed) {
+    const auto place = places_.find(leaf->variable.unsafeGetTensorImpl());
+    auto hook = std::make_unique<Handover>(leaf, place == places_.end() ? Place() : place->second, inner, closed);
+    hooks_.emplace_back(leaf, hook.get());
+    detail::add_first_hook(*leaf, std::move(hook));
+  }
+  /// Before these leaves, for what passes within nodes bring to them.
+  void add_inner(const std::vector<at::Tensor>& leaves, bool closed) {
+    for (const auto& leaf : leaves) {
+      // Owned for as long as the hook is there: a leaf of no graph has no node.
+      if (!leaf.is_leaf() || !leaf.requires_grad()) continue;
+      nodes_.push_back(torch::autograd::impl::gradient_edge(leaf).function);
+      add(dynamic_cast<AccumulateGrad*>(nodes_.back().get()), /*inner=*/true, closed);
     }
   }
   ~Handovers() {
@@ -98,8 +128,30 @@ class Handovers {
   Handovers& operator=(const Handovers&) = delete;
 
  private:
+  Places places_;
+  std::vector<detail::NodePtr> nodes_;
   std::vector<std::pair<AccumulateGrad*, const detail::PreHook*>> hooks_;
 };
+
+/// Those of the tensors that are not among the others.
+std::vector<at::Tensor> without(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& others) {
+  std::unordered_set<const at::TensorImpl*> left_out;
+  for (const auto& other : others) left_out.insert(other.unsafeGetTensorImpl());
+  std::vector<at::Tensor> rest;
+  for (const auto& tensor : tensors) {
+    if (left_out.count(tensor.unsafeGetTensorImpl()) == 0) rest.push_back(tensor);
+  }
+  return rest;
+}
+
+/// Takes the graph off what came through a node that has lost a part of it.
+void mark_lost(const ProductPlan& plan, const std::vector<at::Tensor>& wanted, GraphGradients& gradients) {
+  const auto lost = plan.lost(wanted);
+  for (size_t i = 0; i < lost.size(); ++i) {
+    if (lost[i] != 0) gradients.lost[i] = 1;
+    if (gradients.lost[i] != 0 && gradients.wanted[i].defined()) gradients.wanted[i] = gradients.wanted[i].detach();
+  }
+}
 
 }  // namespace
 
@@ -132,8 +184,37 @@ GraphGradients backward_with_graph(const at::Tensor& loss, const GraphRequest& r
   // The engine itself records nothing, so that leaves, and reducers behind them, see an ordinary pass; the plan turns
   // recording on for the nodes that need it.
   ProductPlan plan(loss, request.wanted, request.graph_is_ours);
-  const Handovers handovers(plan.leaves(), request, gradients);
+  Handovers handovers(places_of(request, gradients));
+  std::vector<at::Tensor> reached;
+  for (auto* leaf : plan.leaves()) {
+    handovers.add(leaf, /*inner=*/false, /*closed=*/false);
+    reached.push_back(leaf->variable);
+  }
+  handovers.add_inner(without(request.wanted, reached), /*closed=*/false);
   torch::autograd::backward({loss}, /*grad_tensors=*/{}, /*retain_graph=*/true, /*create_graph=*/false, request.inputs);
+  mark_lost(plan, request.wanted, gradients);
+  return gradients;
+}
+
+GraphGradients gradients_with_graph(
+    const at::Tensor& loss, const GraphRequest& request, const std::vector<at::Tensor>& leaves) {
+  GraphGradients gradients;
+  // The wanted ones come first, the others are for the size of their gradients.
+  auto asked = request.wanted;
+  for (const auto& other : without(request.measured, request.wanted)) asked.push_back(other);
+  const auto places = places_of(request, gradients);
+  const detail::LeafHooksAside aside(leaves);
+  ProductPlan plan(loss, request.wanted, /*graph_is_ours=*/false);
+  Handovers inner(places);
+  inner.add_inner(leaves, /*closed=*/true);
+  const auto found = sgdph::gradients(loss, asked, /*create_graph=*/true, /*retain_graph=*/true);
+  for (size_t i = 0; i < asked.size(); ++i) {
+    if (!found[i].defined()) continue;
+    const auto& place = places.at(asked[i].unsafeGetTensorImpl());
+    if (place.wanted != nullptr) *place.wanted = found[i];
+    if (place.size != nullptr) *place.size = root_mean_square(found[i]);
+  }
+  mark_lost(plan, request.wanted, gradients);
   return gradients;
 }
 

@@ -8,6 +8,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace sgdph {
@@ -22,6 +23,7 @@ struct SGDPH_LOCAL CurvatureOptimizer::Impl {
   Window window;
   GradientWatch watch;  ///< tells when the gradients have been cleared, and with them the window
   std::unordered_map<const at::TensorImpl*, int64_t> rejected;  ///< estimates in a row
+  std::unordered_set<const at::TensorImpl*> not_measurable;     ///< of which it has been said
   int64_t unmeasured_steps = 0;                                 ///< in a row, with something due
   ProbeSource probe_source;
   AllReduce all_reduce;

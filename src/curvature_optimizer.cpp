@@ -1,9 +1,6 @@
 #include <sgdph/curvature_optimizer.h>
 
-#include <sgdph/hessian.h>
-
 #include "curvature_impl.h"
-#include "product_plan.h"
 
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>
@@ -11,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <unordered_set>
 
 namespace sgdph {
@@ -46,11 +42,16 @@ std::vector<at::Tensor> selected_parameters(const std::vector<DueParameter>& due
 }
 
 /// The gradients of selected parameters, in the place of each; undefined for the others.
-std::vector<at::Tensor> spread(std::vector<at::Tensor> gradients, const std::vector<bool>& selected) {
-  std::vector<at::Tensor> all(selected.size());
-  auto next = gradients.begin();
+GraphGradients spread(GraphGradients found, const std::vector<bool>& selected) {
+  GraphGradients all;
+  all.wanted.resize(selected.size());
+  all.lost.resize(selected.size());
+  all.sizes = std::move(found.sizes);
+  size_t next = 0;
   for (size_t i = 0; i < selected.size(); ++i) {
-    if (selected[i]) all[i] = std::move(*next++);
+    if (!selected[i]) continue;
+    all.wanted[i] = std::move(found.wanted[next]);
+    all.lost[i] = found.lost[next++];
   }
   return all;
 }
@@ -62,16 +63,6 @@ at::Tensor largest_reached(const std::vector<at::Tensor>& parameters, const std:
     if (gradients[i].defined()) reached.push_back(parameters[i]);
   }
   return largest(reached);
-}
-
-std::vector<at::Tensor> without(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& some) {
-  std::unordered_set<const at::TensorImpl*> left_out;
-  for (const auto& parameter : some) left_out.insert(parameter.unsafeGetTensorImpl());
-  std::vector<at::Tensor> rest;
-  for (const auto& parameter : parameters) {
-    if (left_out.count(parameter.unsafeGetTensorImpl()) == 0) rest.push_back(parameter);
-  }
-  return rest;
 }
 
 }  // namespace
@@ -99,6 +90,7 @@ CurvatureOptimizer::~CurvatureOptimizer() = default;
 
 void CurvatureOptimizer::groups_changed() {
   impl_->rejected.clear();
+  impl_->not_measurable.clear();
   discard();
   // From the beginning, so that a plain backward pass before the first call is seen as well.
   if (const auto parameter = largest(trainable_parameters()); parameter.defined()) impl_->watch.follow(parameter);
@@ -184,7 +176,7 @@ void CurvatureOptimizer::Impl::backward_and_measure(
   }
   const auto reached = largest_reached(request.wanted, found.wanted);
   torch::NoGradGuard no_grad;
-  window.add(spread(std::move(found.wanted), selected), found.sizes, Weight(options), options.retain_graph());
+  window.add(spread(std::move(found), selected), Weight(options), options.retain_graph());
   window.by_backward = true;
   // The largest parameter of all may not be in this loss.
   if (!watch.passed_ours() && reached.defined()) watch.follow(reached);
@@ -202,27 +194,17 @@ void CurvatureOptimizer::update_curvature(const at::Tensor& loss, const Backward
   impl_->open_window(*this);
   window.is_explicit = true;
   const auto selected = select(window.due(), options.inputs());
-  const auto wanted = selected_parameters(window.due(), selected);
-  if (wanted.empty()) return;
-
-  // The wanted ones come first, the others are for the size of their gradients.
-  auto asked = wanted;
-  const bool with_sizes = window.has_second_probe();
-  if (with_sizes) {
-    const auto others = without(trainable_parameters(), wanted);
-    asked.insert(asked.end(), others.begin(), others.end());
-  }
-  std::optional<ProductPlan> plan(std::in_place, loss, wanted, /*graph_is_ours=*/false);
-  auto gradients = sgdph::gradients(loss, asked, /*create_graph=*/true, /*retain_graph=*/true);
-  plan.reset();
+  GraphRequest request;
+  request.wanted = selected_parameters(window.due(), selected);
+  if (request.wanted.empty()) return;
+  const auto trainable = trainable_parameters();
+  if (window.has_second_probe()) request.measured = trainable;
+  auto found = gradients_with_graph(loss, request, trainable);
   torch::NoGradGuard no_grad;
-  std::vector<at::Tensor> sizes;
-  for (const auto& gradient : gradients) {
-    sizes.push_back(with_sizes && gradient.defined() ? root_mean_square(gradient) : at::Tensor());
+  if (const auto reached = largest_reached(request.wanted, found.wanted); reached.defined()) {
+    impl_->watch.follow(reached);
   }
-  if (const auto reached = largest_reached(asked, gradients); reached.defined()) impl_->watch.follow(reached);
-  gradients.resize(wanted.size());
-  window.add(spread(std::move(gradients), selected), sizes, Weight(options), /*retain_graph=*/true);
+  window.add(spread(std::move(found), selected), Weight(options), /*retain_graph=*/true);
 }
 
 void CurvatureOptimizer::discard() {

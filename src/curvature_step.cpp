@@ -4,6 +4,8 @@
 
 #include "curvature_impl.h"
 
+#include <c10/util/StringUtil.h>
+
 #include <algorithm>
 
 // How a step ends the window.
@@ -22,14 +24,15 @@ void CurvatureOptimizer::Impl::measure_gradients(const CurvatureOptimizer& self)
   if (std::none_of(parameters.begin(), parameters.end(), carries)) return;
   if (!window.measured && !window.is_explicit) {
     open_window(self);
-    std::vector<at::Tensor> gradients, sizes;
-    for (const auto& due : window.due()) gradients.push_back(due.parameter.grad());
+    GraphGradients found;
+    for (const auto& due : window.due()) found.wanted.push_back(due.parameter.grad());
+    found.lost.resize(found.wanted.size());
     if (window.has_second_probe()) {
       for (const auto& parameter : parameters) {
-        if (parameter.grad().defined()) sizes.push_back(root_mean_square(parameter.grad()));
+        if (parameter.grad().defined()) found.sizes.push_back(root_mean_square(parameter.grad()));
       }
     }
-    window.add(gradients, sizes, Weight(BackwardOptions()), /*retain_graph=*/true);
+    window.add(found, Weight(BackwardOptions()), /*retain_graph=*/true);
   }
   for (const auto& parameter : parameters) {
     if (carries(parameter)) parameter.mutable_grad() = parameter.grad().detach();
@@ -108,6 +111,19 @@ void CurvatureOptimizer::Impl::notice_unmeasured(
       self.name(), ": ", kStepsToNotice,
       " steps without a measurement of the curvature that was due; call optimizer.backward(loss) in place of "
       "loss.backward(), or optimizer.update_curvature(loss) after zero_grad() and before the step");
+}
+
+void CurvatureOptimizer::notice_not_measurable(const Measurements& measurements) {
+  std::vector<std::string> names;
+  for (const auto& one : measurements.found) {
+    if (one.has_graph || !impl_->not_measurable.insert(one.of.parameter.unsafeGetTensorImpl()).second) continue;
+    names.push_back(Impl::label_of(*this, one.of));
+  }
+  if (names.empty()) return;
+  TORCH_WARN(
+      name(), ": not measurable: ", c10::Join(", ", names),
+      "; no graph leads through the gradient, as behind a backward pass that cannot be differentiated, or of a loss "
+      "that is linear; the last curvature serves on, and a parameter that has none does not move");
 }
 
 int64_t CurvatureOptimizer::rejected_in_a_row(const at::Tensor& parameter) const {

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/function.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace torch::autograd {
@@ -38,12 +39,18 @@ class ProductPlan {
   /// The leaves the loss reaches; they live as long as the plan.
   const std::vector<torch::autograd::AccumulateGrad*>& leaves() const noexcept { return leaves_; }
 
+  /// After the pass: whether a node on the way to each of the blocks has handed on a gradient without its graph, as a
+  /// checkpoint or a fused layer does. The block's gradient depends on more than its graph says then.
+  std::vector<char> lost(const std::vector<at::Tensor>& blocks) const;
+
  private:
   struct Shared;
   class Hook;
+  class Check;
   c10::AutoGradMode grad_mode_{c10::GradMode::is_enabled()};  ///< hooks change it; restored at the end
   std::vector<detail::NodePtr> nodes_;
   std::vector<torch::autograd::AccumulateGrad*> leaves_;
+  std::vector<std::pair<torch::autograd::Node*, uintptr_t>> checks_;
   std::shared_ptr<Shared> shared_;
 };
 

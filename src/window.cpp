@@ -66,56 +66,66 @@ Window::Sum Window::product_of(size_t i, const at::Tensor& gradient, bool retain
   return sum;
 }
 
-/// What one loss adds; estimates are undefined where it does not reach the parameter.
-std::vector<Window::Sum> Window::products_of(const std::vector<at::Tensor>& gradients, bool retain_graph) const {
-  std::vector<Sum> found(due_.size());
-  const auto is_reached = [](const at::Tensor& gradient) { return gradient.defined(); };
-  if (joint_) {
-    std::vector<at::Tensor> parameters, probes;
-    for (size_t i = 0; i < due_.size(); ++i) {
-      parameters.push_back(due_[i].parameter);
-      probes.push_back(probes_[i].probe);
-    }
-    auto products = hessian_vector_product(gradients, parameters, probes, retain_graph);
-    for (size_t i = 0; i < due_.size(); ++i) {
-      if (!gradients[i].defined()) continue;
-      // Of a network's size, so in place where it can be: of parameters that are added up, the product may be one
-      // tensor for both, and where the Hessian is the identity, it may be the probe itself.
-      const bool own = products[i].use_count() == 1 && products[i].storage().use_count() == 1;
-      found[i].estimate = own ? products[i].mul_(probes[i]) : products[i] * probes[i];
-    }
-    return found;
-  }
-  const auto last = std::find_if(gradients.rbegin(), gradients.rend(), is_reached);
+std::vector<Window::Sum> Window::joint_product(
+    const std::vector<bool>& asked, const GraphGradients& found, bool retain_graph) const {
+  std::vector<at::Tensor> gradients, parameters, probes;
   for (size_t i = 0; i < due_.size(); ++i) {
-    if (!gradients[i].defined()) continue;
-    found[i] = product_of(i, gradients[i], retain_graph || &gradients[i] != &*last);
+    if (!asked[i]) continue;
+    gradients.push_back(found.wanted[i]);
+    parameters.push_back(due_[i].parameter);
+    probes.push_back(probes_[i].probe);
   }
-  return found;
+  auto products = hessian_vector_product(gradients, parameters, probes, retain_graph);
+  std::vector<Sum> sums(due_.size());
+  size_t next = 0;
+  for (size_t i = 0; i < due_.size(); ++i) {
+    if (!asked[i]) continue;
+    auto& product = products[next++];
+    // Of a network's size, so in place where it can be: of parameters that are added up, the product may be one
+    // tensor for both, and where the Hessian is the identity, it may be the probe itself.
+    const bool own = product.use_count() == 1 && product.storage().use_count() == 1;
+    sums[i].estimate = own ? product.mul_(probes_[i].probe) : product * probes_[i].probe;
+  }
+  return sums;
 }
 
-void Window::add(
-    const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>& sizes, const Weight& weight,
-    bool retain_graph) {
+/// What one loss adds; estimates are undefined where it does not reach the parameter or its product cannot be had.
+std::vector<Window::Sum> Window::products_of(const GraphGradients& found, bool retain_graph) const {
+  // Those alone: on the way to others lie nodes that are not to be run again.
+  std::vector<bool> asked;
+  for (size_t i = 0; i < due_.size(); ++i) asked.push_back(found.wanted[i].defined() && found.lost[i] == 0);
+  const auto last = std::find(asked.rbegin(), asked.rend(), true);
+  if (last == asked.rend()) return std::vector<Sum>(due_.size());
+  if (joint_) return joint_product(asked, found, retain_graph);
+  const auto last_asked = static_cast<size_t>(asked.rend() - last - 1);
+  std::vector<Sum> sums(due_.size());
+  for (size_t i = 0; i < due_.size(); ++i) {
+    if (asked[i]) sums[i] = product_of(i, found.wanted[i], retain_graph || i != last_asked);
+  }
+  return sums;
+}
+
+void Window::add(const GraphGradients& gradients, const Weight& weight, bool retain_graph) {
   auto found = products_of(gradients, retain_graph);
   at::Tensor scale;
-  for (const auto& size : sizes) {
+  for (const auto& size : gradients.sizes) {
     if (size.defined()) scale = scale.defined() ? at::maximum(scale, size.to(scale.device())) : size;
   }
   add_to(gradient_scale_, scale, weight);
-  int64_t reached = 0, second = 0;
+  int64_t first = 0, second = 0;
   for (size_t i = 0; i < found.size(); ++i) {
-    if (!gradients[i].defined()) continue;
-    ++reached;
+    if (!gradients.wanted[i].defined()) continue;
+    first += found[i].estimate.defined() ? 1 : 0;
     second += found[i].second_product.defined() ? 1 : 0;
     sums_[i].reached += 1;
-    sums_[i].with_graph += gradients[i].requires_grad() ? 1 : 0;
+    sums_[i].with_graph += gradients.wanted[i].requires_grad() ? 1 : 0;
+    sums_[i].lost += found[i].estimate.defined() ? 0 : 1;
     for (size_t k = 0; k < kTypes.size(); ++k) sums_[i].types[k] += found[i].types[k];
     add_to(sums_[i].estimate, std::move(found[i].estimate), weight);
     add_to(sums_[i].second_product, std::move(found[i].second_product), weight);
     add_to(sums_[i].gradient, std::move(found[i].gradient), weight);
   }
-  products_ += joint_ ? std::min<int64_t>(reached, 1) : reached + second;
+  products_ += joint_ ? std::min<int64_t>(first, 1) : first + second;
   measured = true;
 }
 
@@ -135,6 +145,7 @@ bool Window::average(const CurvatureOptimizer::AllReduce& all_reduce) {
     put(sums_[i].estimate, due_[i].parameter);
     counts.push_back(sums_[i].reached);
     counts.push_back(sums_[i].with_graph);
+    counts.push_back(sums_[i].lost);
     counts.insert(counts.end(), sums_[i].types.begin(), sums_[i].types.end());
     counts.push_back(due_[i].here ? 1 : 0);
     counts.push_back(sums_[i].reached > 0 ? 1 : 0);
@@ -172,6 +183,7 @@ bool Window::average(const CurvatureOptimizer::AllReduce& all_reduce) {
     auto& sum = sums_[i];
     sum.reached = *count++;
     sum.with_graph = *count++;
+    sum.lost = *count++;
     for (auto& type : sum.types) type = *count++;
     const double here = *count++ / all, with_loss = *count++ / all;
     if (due_[i].share == 1) continue;
@@ -199,7 +211,7 @@ Measurements Window::take() {
     found.estimate = std::move(sum.estimate);
     found.second_product = std::move(sum.second_product);
     found.gradient = std::move(sum.gradient);
-    found.has_graph = sum.with_graph > 0;
+    found.has_graph = sum.with_graph > 0 && sum.lost == 0;
     if (type != sum.types.end()) found.type = kTypes[static_cast<size_t>(type - sum.types.begin())];
   }
   return result;

@@ -2,6 +2,8 @@
 
 #include <sgdph/curvature_optimizer.h>
 
+#include "autograd.h"
+
 #include <array>
 #include <vector>
 
@@ -24,12 +26,10 @@ class Window {
   const std::vector<DueParameter>& due() const noexcept { return due_; }
   bool has_second_probe() const;
 
-  /// Adds the products of one loss. `gradients` go with `due`, carry a graph, and are undefined where the loss does not
-  /// reach the parameter or it is not asked for. `sizes`: of all gradients, if there is a second probe. The graph
-  /// stays with `retain_graph`. If it throws, nothing was added.
-  void add(
-      const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>& sizes, const Weight& weight,
-      bool retain_graph);
+  /// Adds the products of one loss. What was found goes with `due`, carries a graph, and is undefined where the loss
+  /// does not reach the parameter or it is not asked for; the sizes are those of all gradients, if there is a second
+  /// probe. The graph stays with `retain_graph`. If it throws, nothing was added.
+  void add(const GraphGradients& gradients, const Weight& weight, bool retain_graph);
 
   /// Averages the sums over ranks as one flat tensor, whose size `due` and `probes` determine. What some ranks measure
   /// for all becomes their average; false if others did than `due` says.
@@ -44,10 +44,12 @@ class Window {
   struct Sum {
     at::Tensor estimate, second_product, gradient;
     double reached = 0, with_graph = 0;  ///< calls; over ranks, their mean
+    double lost = 0;                     ///< calls whose product cannot be had; likewise
     std::array<double, 4> types{};       ///< calls with gradients as coarse as each of `kTypes`; likewise
   };
   Sum product_of(size_t i, const at::Tensor& gradient, bool retain_graph) const;
-  std::vector<Sum> products_of(const std::vector<at::Tensor>& gradients, bool retain_graph) const;
+  std::vector<Sum> joint_product(const std::vector<bool>& asked, const GraphGradients& found, bool retain_graph) const;
+  std::vector<Sum> products_of(const GraphGradients& found, bool retain_graph) const;
 
   bool open_ = false;
   bool joint_ = false;

@@ -34,8 +34,8 @@ struct Measurement {
   at::Tensor second_product;         ///< H times the second probe; undefined when there is none
   at::Tensor gradient;               ///< with the second product
   at::ScalarType type = at::kFloat;  ///< the coarsest on the way to the gradient, with the second product
-  bool has_graph = false;  ///< false: no gradient could be differentiated, and the products are zero for that reason
-  bool finite = true;      ///< false: the estimate is not to be used
+  bool has_graph = false;            ///< false: not measurable, since some gradient could not be differentiated
+  bool finite = true;                ///< false: the estimate is not to be used
 };
 
 struct Measurements {
@@ -128,6 +128,8 @@ class SGDPH_API CurvatureOptimizer : public OptimizerBase {
   Measurements close_window();
   /// Ends the window; ranks are met as by `close_window`.
   void skip_update() override;
+  /// Says once for each parameter that it is not measurable, and why as far as that is known.
+  void notice_not_measurable(const Measurements& measurements);
   /// How many estimates of the parameter in a row were not finite.
   int64_t rejected_in_a_row(const at::Tensor& parameter) const;
 

@@ -10,10 +10,12 @@
 #include <torch/enum.h>
 #include <torch/optim/optimizer.h>
 
+#include <cstring>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <type_traits>
+#include <typeinfo>
 #include <variant>
 
 namespace sgdph::detail {
@@ -38,6 +40,13 @@ auto own_node(Kind* node) {
   } else {
     return c10::intrusive_ptr<Kind>::unsafe_steal_from_new(node);
   }
+}
+
+/// Whether a node is that of one of LibTorch's operators, whose derivative it knows or refuses; others run somebody's
+/// code. Views are no TraceableFunction, so the namespace of the generated nodes is asked for as well.
+inline bool is_operator(const torch::autograd::Node& node) {
+  return dynamic_cast<const torch::autograd::TraceableFunction*>(&node) != nullptr ||
+         std::strstr(typeid(node).name(), "generated") != nullptr;
 }
 
 /// The key of a parameter in `torch::optim::Optimizer::state()`: the printed address in 1.x, the address itself in 2.x.

@@ -1,6 +1,7 @@
 // Habits of those who write training loops: each ends as it would with LibTorch's SGD, or in a sentence, never silently
 // wrong.
 
+#include "support/backwards.h"
 #include "support/networks.h"
 #include "support/training.h"
 
@@ -257,25 +258,6 @@ TEST(Habit, ALayerUsedTwiceIsOneBlockWithTheCurvatureOfBothUses) {
   }
 }
 
-/// The forward pass without a graph, done again for the backward pass, as checkpoints do to save memory.
-struct Checkpoint : torch::autograd::Function<Checkpoint> {
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input, int64_t layer) {
-    context->save_for_backward({input});
-    context->saved_data["layer"] = layer;
-    torch::NoGradGuard no_grad;
-    return reinterpret_cast<torch::nn::GroupNormImpl*>(layer)->forward(input);
-  }
-  static torch::autograd::variable_list backward(
-      torch::autograd::AutogradContext* context, torch::autograd::variable_list gradients) {
-    auto* layer = reinterpret_cast<torch::nn::GroupNormImpl*>(context->saved_data["layer"].toInt());
-    torch::AutoGradMode enable(true);
-    auto input = context->get_saved_variables()[0].detach().requires_grad_(true);
-    const auto output = layer->forward(input);
-    torch::autograd::backward({output}, {gradients[0].detach()});
-    return {input.grad(), at::Tensor()};
-  }
-};
-
 TEST(Habit, ACheckpointedLayerTrainsWithoutCurvatureAndWithoutAMark) {
   torch::manual_seed(3);
   torch::nn::Conv2d conv(2, 6, 3);
@@ -284,8 +266,9 @@ TEST(Habit, ACheckpointedLayerTrainsWithoutCurvatureAndWithoutAMark) {
   model->to(torch::kFloat64);
   SGDPH optimizer(model, SGDPHOptions(0.01));
   const auto inputs = torch::randn({4, 2, 5, 5}, torch::kFloat64);
+  const Part part = [&](const at::Tensor& x) { return hidden->forward(x); };
   const auto loss = [&] {
-    const auto seen = Checkpoint::apply(conv->forward(inputs), reinterpret_cast<int64_t>(hidden.get()));
+    const auto seen = checkpointed(part, conv->forward(inputs));
     return (open->forward(seen.sigmoid()) - 1).pow(4).mean();
   };
   const auto before = hidden->weight.detach().clone();
