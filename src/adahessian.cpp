@@ -87,6 +87,7 @@ Probes AdaHessian::probes_of(const DueParameter& due) const {
 
 void AdaHessian::update() {
   const auto measurements = close_window();
+  notice_not_measurable(measurements);
   TORCH_CHECK(
       measurements.measured || trainable_parameters().empty(),
       "AdaHessian: no curvature for this step; call optimizer.backward(loss) in place of loss.backward(), or "
@@ -115,10 +116,12 @@ void AdaHessian::update() {
       }
       const auto& one = *found->second;
       const auto* state = find_state_of<AdaHessianParamState>(parameter);
+      // A gradient without a graph has no curvature, which is not to say that it is zero.
+      const bool usable = one.finite && one.has_graph;
       // Nothing to divide by, neither now nor from before.
-      if (!one.finite && (state == nullptr || state->step() == 0)) continue;
+      if (!usable && (state == nullptr || state->step() == 0)) continue;
       updates.push_back(
-          {parameter, one.finite ? average_over_kernel(one.estimate.abs()) : at::Tensor(),
+          {parameter, usable ? average_over_kernel(one.estimate.abs()) : at::Tensor(),
            &static_cast<const AdaHessianOptions&>(group.options())});
     }
   }
