@@ -118,6 +118,7 @@ void CurvatureOptimizer::notice_not_measurable(const Measurements& measurements)
   for (const auto& one : measurements.found) {
     if (one.has_graph || !impl_->not_measurable.insert(one.of.parameter.unsafeGetTensorImpl()).second) continue;
     names.push_back(Impl::label_of(*this, one.of));
+    if (!one.why.empty()) names.back() += " (" + one.why + ")";
   }
   if (names.empty()) return;
   TORCH_WARN(

@@ -4,6 +4,7 @@
 
 #include "sgd_ph/shift_guard.h"
 
+#include <c10/util/Exception.h>
 #include <torch/types.h>
 
 #include <algorithm>
@@ -29,6 +30,17 @@ void add_to(at::Tensor& sum, at::Tensor value, const Weight& weight) {
 
 /// From coarse to fine.
 constexpr std::array<at::ScalarType, 4> kTypes{at::kBFloat16, at::kHalf, at::kFloat, at::kDouble};
+
+/// If the error is that an operator has no second derivative, what it says, in a line; else nothing.
+std::string missing_derivative(const std::exception& error) {
+  const auto* own = dynamic_cast<const c10::Error*>(&error);
+  std::string message = own != nullptr ? own->what_without_backtrace() : error.what();
+  message = message.substr(0, message.find('\n'));
+  const auto says = [&message](const char* text) { return message.find(text) != std::string::npos; };
+  const bool missing = dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr ||
+                       (says("derivative") && says("not implemented")) || says("differentiate twice");
+  return missing ? message : "";
+}
 
 /// Shares of ranks that differ by less are the same, rounded.
 constexpr double kAlike = 0.01;
@@ -66,6 +78,17 @@ Window::Sum Window::product_of(size_t i, const at::Tensor& gradient, bool retain
   return sum;
 }
 
+Window::Sum Window::product_or_reason(size_t i, const at::Tensor& gradient, bool retain_graph) const {
+  try {
+    return product_of(i, gradient, retain_graph);
+  } catch (const std::exception& error) {
+    Sum none;
+    none.why = missing_derivative(error);
+    if (none.why.empty()) throw;
+    return none;
+  }
+}
+
 std::vector<Window::Sum> Window::joint_product(
     const std::vector<bool>& asked, const GraphGradients& found, bool retain_graph) const {
   std::vector<at::Tensor> gradients, parameters, probes;
@@ -75,8 +98,16 @@ std::vector<Window::Sum> Window::joint_product(
     parameters.push_back(due_[i].parameter);
     probes.push_back(probes_[i].probe);
   }
-  auto products = hessian_vector_product(gradients, parameters, probes, retain_graph);
   std::vector<Sum> sums(due_.size());
+  std::vector<at::Tensor> products;
+  try {
+    products = hessian_vector_product(gradients, parameters, probes, retain_graph);
+  } catch (const std::exception& error) {
+    const auto why = missing_derivative(error);
+    if (why.empty()) throw;
+    for (size_t i = 0; i < due_.size(); ++i) sums[i].why = asked[i] ? why : "";
+    return sums;
+  }
   size_t next = 0;
   for (size_t i = 0; i < due_.size(); ++i) {
     if (!asked[i]) continue;
@@ -100,7 +131,7 @@ std::vector<Window::Sum> Window::products_of(const GraphGradients& found, bool r
   const auto last_asked = static_cast<size_t>(asked.rend() - last - 1);
   std::vector<Sum> sums(due_.size());
   for (size_t i = 0; i < due_.size(); ++i) {
-    if (asked[i]) sums[i] = product_of(i, found.wanted[i], retain_graph || i != last_asked);
+    if (asked[i]) sums[i] = product_or_reason(i, found.wanted[i], retain_graph || i != last_asked);
   }
   return sums;
 }
@@ -120,6 +151,7 @@ void Window::add(const GraphGradients& gradients, const Weight& weight, bool ret
     sums_[i].reached += 1;
     sums_[i].with_graph += gradients.wanted[i].requires_grad() ? 1 : 0;
     sums_[i].lost += found[i].estimate.defined() ? 0 : 1;
+    if (sums_[i].why.empty()) sums_[i].why = std::move(found[i].why);
     for (size_t k = 0; k < kTypes.size(); ++k) sums_[i].types[k] += found[i].types[k];
     add_to(sums_[i].estimate, std::move(found[i].estimate), weight);
     add_to(sums_[i].second_product, std::move(found[i].second_product), weight);
@@ -212,6 +244,7 @@ Measurements Window::take() {
     found.second_product = std::move(sum.second_product);
     found.gradient = std::move(sum.gradient);
     found.has_graph = sum.with_graph > 0 && sum.lost == 0;
+    found.why = std::move(sum.why);
     if (type != sum.types.end()) found.type = kTypes[static_cast<size_t>(type - sum.types.begin())];
   }
   return result;

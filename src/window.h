@@ -5,6 +5,7 @@
 #include "autograd.h"
 
 #include <array>
+#include <string>
 #include <vector>
 
 namespace sgdph {
@@ -45,10 +46,13 @@ class Window {
     at::Tensor estimate, second_product, gradient;
     double reached = 0, with_graph = 0;  ///< calls; over ranks, their mean
     double lost = 0;                     ///< calls whose product cannot be had; likewise
+    std::string why;                     ///< what the operator said that has no second derivative
     std::array<double, 4> types{};       ///< calls with gradients as coarse as each of `kTypes`; likewise
   };
   Sum product_of(size_t i, const at::Tensor& gradient, bool retain_graph) const;
   std::vector<Sum> joint_product(const std::vector<bool>& asked, const GraphGradients& found, bool retain_graph) const;
+  /// A product; if an operator has no second derivative, what it says instead.
+  Sum product_or_reason(size_t i, const at::Tensor& gradient, bool retain_graph) const;
   std::vector<Sum> products_of(const GraphGradients& found, bool retain_graph) const;
 
   bool open_ = false;

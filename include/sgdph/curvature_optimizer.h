@@ -35,6 +35,7 @@ struct Measurement {
   at::Tensor gradient;               ///< with the second product
   at::ScalarType type = at::kFloat;  ///< the coarsest on the way to the gradient, with the second product
   bool has_graph = false;            ///< false: not measurable, since some gradient could not be differentiated
+  std::string why;                   ///< why it is not measurable, if an operator said so on this rank
   bool finite = true;                ///< false: the estimate is not to be used
 };
 

@@ -37,7 +37,7 @@ SGDPH::Impl::Notices SGDPH::Impl::absorb(SGDPH& self, const Measurements& measur
     if (!measured.has_graph) {
       sgd_ph::miss_look(state);
       const bool first = state.finding() != before && state.refreshes() == 0;
-      if (first) notices.not_measurable.push_back(slot.name);
+      if (first) notices.not_measurable.push_back(slot.name + (measured.why.empty() ? "" : " (" + measured.why + ")"));
       continue;
     }
     if (measured.second_product.defined()) {

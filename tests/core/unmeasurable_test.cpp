@@ -221,5 +221,59 @@ TEST(Unmeasurable, ParametersOfAdaHessianWaitForTheirFirstCurvatureAndKeepTheLas
   }
 }
 
+TEST(Unmeasurable, AreBlocksBeforeAnOperatorWithoutASecondDerivative) {
+  for (const auto& [name, make] : optimizers()) {
+    Net net;
+    const auto points = torch::randn({4, 6}, torch::kFloat64);
+    net.middle = [&](const at::Tensor& x) { return x + torch::cdist(net.branch(x), points).sum(1, true); };
+    const auto optimizer = make(net);
+    testing::internal::CaptureStderr();
+    std::set<std::string> refreshed;
+    for (int step = 0; step < 14; ++step) {
+      const auto expected = plain_gradients(net);
+      optimizer->zero_grad();
+      optimizer->backward(net.loss());
+      for (size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_TRUE(torch::allclose(net.parameters()[i].grad(), expected[i], 1e-12, 1e-14)) << name << ", " << i;
+      }
+      optimizer->step();
+      EXPECT_TRUE(optimizer->last_step().applied) << name;
+      for (const auto& block : optimizer->last_step().blocks_refreshed) refreshed.insert(block.name);
+    }
+    const auto notice = testing::internal::GetCapturedStderr();
+    const auto said = notice.find("cdist");
+    EXPECT_NE(said, std::string::npos) << name << ": what the operator says: " << notice;
+    if (name == "Cyclic" || name == "All") {
+      EXPECT_EQ(refreshed, (std::set<std::string>{"norm3.weight", "norm3.bias"})) << name;
+      for (const auto& entry : dynamic_cast<SGDPH&>(*optimizer).partition().entries) {
+        const bool before = entry.name.rfind("norm1", 0) == 0 || entry.name.rfind("norm2", 0) == 0;
+        EXPECT_EQ(entry.reason.find("not measurable") != std::string::npos, before) << entry.name;
+      }
+    }
+  }
+}
+
+TEST(Unmeasurable, ErrorsOfTheFirstPassAndOfUsersAreErrors) {
+  /// Fails when it is differentiated for the second time.
+  struct Second : torch::autograd::Function<Second> {
+    static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x.clone(); }
+    static torch::autograd::variable_list backward(
+        torch::autograd::AutogradContext*, torch::autograd::variable_list gradients) {
+      return {Third::apply(gradients[0])};
+    }
+    struct Third : torch::autograd::Function<Third> {
+      static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& x) { return x.clone(); }
+      static torch::autograd::variable_list backward(
+          torch::autograd::AutogradContext*, torch::autograd::variable_list) {
+        TORCH_CHECK(false, "out of memory");
+      }
+    };
+  };
+  Net net;
+  net.middle = [](const at::Tensor& x) { return Second::apply(x); };
+  SGDPH optimizer(net, SGDPHOptions(0.05));
+  EXPECT_ERROR(optimizer.backward(net.loss()), "out of memory");
+}
+
 }  // namespace
 }  // namespace sgdph::test::unmeasurable_test
