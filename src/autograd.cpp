@@ -167,15 +167,37 @@ void check_loss(const at::Tensor& loss, const std::string& who) {
       loss.requires_grad(), who, ": the loss has no graph; compute it from the parameters with gradients enabled");
 }
 
-void release_graph(const at::Tensor& loss) {
-  std::vector<torch::autograd::Node*> open{loss.grad_fn().get()};
-  std::unordered_set<torch::autograd::Node*> seen;
+void release_graph(const at::Tensor& loss, const std::vector<at::Tensor>& inputs) {
+  using torch::autograd::Node;
+  std::vector<Node*> nodes{loss.grad_fn().get()};
+  std::unordered_map<Node*, std::vector<Node*>> callers{{nodes.front(), {}}};
+  if (nodes.front() == nullptr) return;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (const auto& edge : nodes[i]->next_edges()) {
+      if (!edge.is_valid()) continue;
+      auto [entry, unseen] = callers.try_emplace(edge.function.get());
+      entry->second.push_back(nodes[i]);
+      if (unseen) nodes.push_back(edge.function.get());
+    }
+  }
+  std::unordered_set<Node*> leading;
+  std::vector<Node*> open;
+  for (const auto& input : inputs) {
+    auto* node = torch::autograd::impl::gradient_edge(input).function.get();
+    if (callers.count(node) != 0) open.push_back(node);
+  }
   while (!open.empty()) {
     auto* node = open.back();
     open.pop_back();
-    if (node == nullptr || !seen.insert(node).second) continue;
-    for (const auto& edge : node->next_edges()) open.push_back(edge.function.get());
-    node->release_variables();
+    if (!leading.insert(node).second) continue;
+    for (auto* caller : callers[node]) open.push_back(caller);
+  }
+  // What made an input that is no leaf is not run for it.
+  for (const auto& input : inputs) {
+    if (!input.is_leaf()) leading.erase(input.grad_fn().get());
+  }
+  for (auto* node : nodes) {
+    if (inputs.empty() || leading.count(node) != 0) node->release_variables();
   }
 }
 

@@ -10,8 +10,9 @@ namespace sgdph {
 /// Refuses a loss that is undefined, not a scalar, or without a graph; `who` opens the message.
 void check_loss(const at::Tensor& loss, const std::string& who);
 
-/// Frees the buffers of the loss's graph, as `loss.backward()` does when it is done.
-void release_graph(const at::Tensor& loss);
+/// Frees the buffers of the loss's graph, as `loss.backward()` does when it is done; with inputs those of the nodes
+/// that lead to one of them.
+void release_graph(const at::Tensor& loss, const std::vector<at::Tensor>& inputs = {});
 
 /// What is asked of a pass beside the gradients it accumulates.
 struct GraphRequest {

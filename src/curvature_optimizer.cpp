@@ -21,14 +21,16 @@ at::Tensor largest(const std::vector<at::Tensor>& parameters) {
   return found;
 }
 
-/// Of the due parameters this rank's that `inputs` allows, which is all if there are none.
+/// Of the due parameters this rank's that `inputs` allows, which is all if there are none. One that has been frozen
+/// since the window began is left out.
 std::vector<bool> select(const std::vector<DueParameter>& due, const std::vector<at::Tensor>& inputs) {
   std::unordered_set<const at::TensorImpl*> allowed;
   for (const auto& input : inputs) allowed.insert(input.unsafeGetTensorImpl());
   std::vector<bool> selected;
   selected.reserve(due.size());
   for (const auto& one : due) {
-    selected.push_back(one.here && (inputs.empty() || allowed.count(one.parameter.unsafeGetTensorImpl()) != 0));
+    const bool trains = one.here && one.parameter.requires_grad();
+    selected.push_back(trains && (inputs.empty() || allowed.count(one.parameter.unsafeGetTensorImpl()) != 0));
   }
   return selected;
 }
@@ -163,7 +165,7 @@ void CurvatureOptimizer::backward(const at::Tensor& loss, const BackwardOptions&
     throw;
   }
   // On every step alike, and as `loss.backward()`: the graph is gone, also where this optimizer had no part in it.
-  if (!options.retain_graph()) release_graph(loss);
+  if (!options.retain_graph()) release_graph(loss, options.inputs());
 }
 
 void CurvatureOptimizer::Impl::backward_and_measure(

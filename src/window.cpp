@@ -236,7 +236,8 @@ Measurements Window::take() {
   if (gradient_scale_.defined() && has_second_probe()) result.gradient_scale = std::abs(gradient_scale_.item<double>());
   for (size_t i = 0; i < due_.size(); ++i) {
     auto& sum = sums_[i];
-    if (sum.reached == 0) continue;
+    // Of one that was frozen on the way a part was measured.
+    if (sum.reached == 0 || !due_[i].parameter.requires_grad()) continue;
     const auto type = std::find_if(sum.types.begin(), sum.types.end(), [](double calls) { return calls > 0; });
     auto& found = result.found.emplace_back();
     found.of = due_[i];
