@@ -64,6 +64,13 @@ class SGDPH_API SGDPH : public CurvatureOptimizer {
   /// Chosen is what the classifier calls a block.
   SGDPH& group(const Classifier& classifier, const SGDPHOptions& options);
 
+  /// Adds the parameters of a module, classified as by the constructor, in a group of their own; their names begin with
+  /// `name`, as by `register_module`. Those the optimizer has already are left out. (Parameters that are added to an
+  /// optimizer of a module by `add_param_group` are first-order.)
+  SGDPH& add_module(
+      const std::string& name, const torch::nn::Module& module, const SGDPHOptions& options,
+      const Classifier& classifier = {});
+
   /// Which parameters are blocks now, and why.
   Partition partition() const;
 

@@ -34,6 +34,7 @@ struct SGDPH_API SGDPHParamState : public detail::StateBase<SGDPHParamState> {
   TORCH_ARG(double, age) = 0;  ///< of the average: refreshes, of which one under Refresh::Spread counts in part
   TORCH_ARG(Finding, finding) = Finding::Unknown;
   TORCH_ARG(int64_t, turns) = 0;      ///< that came, be it that the block was measured or let it pass
+  TORCH_ARG(int64_t, missed) = 0;     ///< turns in a row that have passed without a loss that reached the block
   TORCH_ARG(int64_t, next_look) = 0;  ///< number of the turn at which the shift guard looks next
 
  public:

@@ -22,7 +22,8 @@ Slot slot_by_shape(const at::Tensor& parameter, size_t group, size_t index) {
 }
 
 /// A slot for each parameter of the groups: a known one with what is known of it, else by shape.
-std::vector<Slot> slots_of(const std::vector<OptimizerParamGroup>& groups, const std::vector<Slot>& slots) {
+std::vector<Slot> slots_of(
+    const std::vector<OptimizerParamGroup>& groups, const std::vector<Slot>& slots, bool published) {
   std::unordered_map<const at::TensorImpl*, const Slot*> known;
   for (const auto& slot : slots) known.emplace(slot.parameter.unsafeGetTensorImpl(), &slot);
   std::vector<Slot> found;
@@ -35,6 +36,9 @@ std::vector<Slot> slots_of(const std::vector<OptimizerParamGroup>& groups, const
         slot = *old->second;
         slot.group = group;
         if (!slot.named) slot.name = name;
+      } else if (!published && slot.candidate) {
+        slot.candidate = false;
+        slot.kind += ", added without a module";
       }
       found.push_back(std::move(slot));
     }
@@ -53,6 +57,10 @@ const SGDPHOptions& options_of(const SGDPH& optimizer, const Slot& slot) {
 }
 
 Blocks::Blocks(std::vector<ClassifiedParameter> parameters, bool published) : published_(published) {
+  expect(std::move(parameters));
+}
+
+void Blocks::expect(std::vector<ClassifiedParameter> parameters) {
   for (auto& item : parameters) {
     Slot slot;
     slot.parameter = std::move(item.parameter);
@@ -67,7 +75,7 @@ Blocks::Blocks(std::vector<ClassifiedParameter> parameters, bool published) : pu
 }
 
 void Blocks::follow(const std::vector<OptimizerParamGroup>& groups) {
-  slots_ = slots_of(groups, slots_);
+  slots_ = slots_of(groups, slots_, published_);
   Slot* last = nullptr;
   for (auto& slot : slots_) {
     slot.last = false;
@@ -83,6 +91,7 @@ Standing Blocks::standing_of(const SGDPH& optimizer, const Slot& slot) const {
   const auto finding = state == nullptr ? Finding::Unknown : state->finding();
   const bool trains = slot.parameter.requires_grad();
   Standing standing;
+  standing.absent = state != nullptr && state->missed() >= kTurnsToMiss;
   if (!options_of(optimizer, slot).second_order()) {
     standing.reason = ", second_order(false) on its group";
   } else if (slot.last && published_ && shared.rule() == Rule::Reference) {
@@ -100,6 +109,7 @@ Standing Blocks::standing_of(const SGDPH& optimizer, const Slot& slot) const {
   } else {
     standing.block = true;
     standing.has_turn = trains;
+    if (standing.absent) standing.reason = ", no loss has reached it in its last 20 turns";
   }
   return standing;
 }
@@ -130,7 +140,7 @@ std::pair<ParameterInfo, std::shared_ptr<const torch::nn::Module>> Blocks::info_
 Blocks::Record Blocks::record(const std::vector<OptimizerParamGroup>& groups) const {
   Record record;
   record.by_module = !published_;
-  for (const auto& slot : slots_of(groups, slots_)) {
+  for (const auto& slot : slots_of(groups, slots_, published_)) {
     record.candidates.push_back(slot.candidate ? 1 : 0);
     record.names.push_back(slot.named ? slot.name : "");
     record.kinds.push_back(slot.kind);

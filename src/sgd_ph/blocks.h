@@ -25,12 +25,16 @@ struct Slot {
 /// The options of the slot's group.
 const SGDPHOptions& options_of(const SGDPH& optimizer, const Slot& slot);
 
+/// A block is absent, and it is said, once so many of its turns in a row have passed without a loss that reaches it.
+constexpr int64_t kTurnsToMiss = 20;
+
 /// What a parameter is at the moment.
 struct Standing {
   bool block = false;       ///< takes the second-order step
   bool has_turn = false;    ///< a member of the rotation: measured if it is a block, else its turn passes
   const char* reason = "";  ///< what makes a candidate first-order, for `partition`
   bool look = false;        ///< first-order, but measured at its turn, to see whether it is to be a block
+  bool absent = false;      ///< no loss has reached it for so long that its turn does not wait for one
   bool waits = false;       ///< first-order, out of the rotation, and to be looked at at a later turn
 };
 
@@ -43,8 +47,10 @@ class Blocks {
   /// `published`: candidates are the 1-D parameters, the last of which Rule::Reference excludes.
   Blocks(std::vector<ClassifiedParameter> parameters, bool published);
 
+  /// Tells what these parameters are, which are to join the groups.
+  void expect(std::vector<ClassifiedParameter> parameters);
   /// Brings the slots in line with the groups: what is known of a parameter stays; a new one is classified by its
-  /// shape.
+  /// shape, or first-order where blocks go by more than that.
   void follow(const std::vector<torch::optim::OptimizerParamGroup>& groups);
 
   /// In optimizer order.

@@ -23,7 +23,7 @@ struct SGDPH_LOCAL SGDPH::Impl {
   }
 
   struct Notices {
-    std::vector<std::string> invariant, not_measurable;  ///< names of blocks found to be so
+    std::vector<std::string> invariant, not_measurable, absent;  ///< names of blocks found to be so
   };
   /// Takes the measurements into the states, and returns what there is to say about it.
   Notices absorb(SGDPH& self, const Measurements& measurements);

@@ -88,10 +88,19 @@ std::vector<size_t> RefreshSchedule::due(
 }
 
 std::vector<size_t> RefreshSchedule::pass_turn(
-    const SGDPHOptions& options, const std::vector<Standing>& standings, bool measured, int64_t ranks) {
+    const SGDPHOptions& options, const std::vector<Standing>& standings, bool measured, int64_t ranks, bool reached) {
   std::vector<size_t> passed;
   const auto now = due(options, standings, ranks);
+  has_passed_ = false;
   if (!is_refresh_step(options) || (!measured && !now.empty())) return passed;
+  const bool absent = std::all_of(now.begin(), now.end(), [&](size_t slot) { return standings[slot].absent; });
+  const bool rotates = is_cyclic(options) || is_spread(options);
+  if (rotates && !reached && !absent && counts_.waited < members(standings)) {
+    ++counts_.waited;
+    return passed;
+  }
+  counts_.waited = 0;
+  has_passed_ = true;
   if (is_spread(options)) {
     if (!now.empty()) counts_.cursor = now.back() + 1;
     counts_.turns += static_cast<int64_t>(now.size());

@@ -14,9 +14,10 @@ namespace sgdph::sgd_ph {
 class RefreshSchedule {
  public:
   struct Counts {
-    int64_t step = 0;   ///< steps applied
-    int64_t turns = 0;  ///< taken so far, without those of members that have left for good
-    size_t cursor = 0;  ///< slot from which the next turn is sought
+    int64_t step = 0;    ///< steps applied
+    int64_t turns = 0;   ///< taken so far, without those of members that have left for good
+    size_t cursor = 0;   ///< slot from which the next turn is sought
+    int64_t waited = 0;  ///< times the turn has stayed because no loss reached what was due
   };
 
   RefreshSchedule() = default;
@@ -30,10 +31,14 @@ class RefreshSchedule {
   std::vector<size_t> due(const SGDPHOptions& options, const std::vector<Standing>& standings, int64_t ranks = 1) const;
 
   /// Called for every step before it is applied. The turn passes if its block could be measured (`measured`), or if
-  /// there is nothing to measure because it belongs to a first-order parameter. Returns the slots that wait and have
-  /// let a turn pass.
+  /// there is nothing to measure because it belongs to a first-order parameter. If losses were measured but none
+  /// reached what is due (not `reached`), it stays for as many steps as there are members: with losses that alternate,
+  /// a rotation in step with them would never meet some blocks. Returns the slots that wait and have let a turn pass.
   std::vector<size_t> pass_turn(
-      const SGDPHOptions& options, const std::vector<Standing>& standings, bool measured, int64_t ranks = 1);
+      const SGDPHOptions& options, const std::vector<Standing>& standings, bool measured, int64_t ranks = 1,
+      bool reached = true);
+  /// Whether the last call of it has let the turn pass.
+  bool has_passed() const noexcept { return has_passed_; }
   /// The block whose turn has passed leaves the rotation: its turn no longer counts, so that `exponent` stays that of
   /// the members left.
   void leave(const SGDPHOptions& options);
@@ -56,6 +61,7 @@ class RefreshSchedule {
   std::vector<size_t> next_neighbours(const std::vector<Standing>& standings, int64_t ranks) const;
 
   Counts counts_;
+  bool has_passed_ = false;
 };
 
 }  // namespace sgdph::sgd_ph

@@ -40,6 +40,7 @@ struct SgdPhProgress final : public detail::Fields {
   int64_t step = 0;
   int64_t turns = 0;
   int64_t cursor = 0;
+  int64_t waited = 0;
   sgd_ph::Blocks::Record blocks;
 
   void visit(detail::FieldVisitor& visitor) override {
@@ -51,6 +52,7 @@ struct SgdPhProgress final : public detail::Fields {
     if (visitor.format() < 2) return;
     visitor("names", blocks.names);
     visitor("kinds", blocks.kinds);
+    if (visitor.format() >= 4) visitor("waited", waited);
   }
 };
 
@@ -121,6 +123,41 @@ SGDPH& SGDPH::group(const Selector& selector, const SGDPHOptions& options) {
 
 SGDPH& SGDPH::group(const Classifier& classifier, const SGDPHOptions& options) {
   return group([&](const ParameterInfo& info) { return classifier(info) == Role::Block; }, options);
+}
+
+SGDPH& SGDPH::add_module(
+    const std::string& name, const torch::nn::Module& module, const SGDPHOptions& options,
+    const Classifier& classifier) {
+  check();
+  std::unordered_set<const at::TensorImpl*> known;
+  std::unordered_set<std::string> names;
+  for (const auto& slot : impl_->blocks.slots()) {
+    known.insert(slot.parameter.unsafeGetTensorImpl());
+    if (slot.named) names.insert(slot.name);
+  }
+  std::vector<at::Tensor> added;
+  std::vector<sgd_ph::ClassifiedParameter> classified;
+  for (auto& item : sgd_ph::classify_parameters(module, classifier)) {
+    if (known.count(item.parameter.unsafeGetTensorImpl()) != 0) continue;
+    item.name = name + "." + item.name;
+    TORCH_CHECK(
+        names.count(item.name) == 0, "SGDPH::add_module: the optimizer has a parameter ", item.name,
+        " already; give the module another name");
+    added.push_back(item.parameter);
+    classified.push_back(std::move(item));
+  }
+  TORCH_CHECK(
+      !added.empty(), "SGDPH::add_module: the module ", name,
+      " has no parameter that the optimizer has not; add it once");
+  const auto before = impl_->blocks;
+  impl_->blocks.expect(std::move(classified));
+  try {
+    add_param_group(OptimizerParamGroup(std::move(added), std::make_unique<SGDPHOptions>(options)));
+  } catch (...) {
+    impl_->blocks = before;
+    throw;
+  }
+  return *this;
 }
 
 const SGDPHParamState* SGDPH::param_state(const at::Tensor& parameter) const {
@@ -198,6 +235,7 @@ std::unique_ptr<detail::Fields> SGDPH::progress() const {
   progress->step = counts.step;
   progress->turns = counts.turns;
   progress->cursor = static_cast<int64_t>(counts.cursor);
+  progress->waited = counts.waited;
   // Of the groups, not the slots: some may have been added through the base class since the last check.
   progress->blocks = impl_->blocks.record(param_groups_);
   return progress;
@@ -208,14 +246,16 @@ void SGDPH::check_progress(const detail::Fields& fields) const {
   const auto& blocks = progress.blocks;
   const auto fits = [&](size_t count) { return count == impl_->blocks.slots().size(); };
   TORCH_CHECK(
-      progress.step >= 0 && progress.turns >= 0 && progress.cursor >= 0 && fits(blocks.candidates.size()) &&
-          (blocks.names.empty() || fits(blocks.names.size())) && (blocks.kinds.empty() || fits(blocks.kinds.size())),
+      progress.step >= 0 && progress.turns >= 0 && progress.cursor >= 0 && progress.waited >= 0 &&
+          fits(blocks.candidates.size()) && (blocks.names.empty() || fits(blocks.names.size())) &&
+          (blocks.kinds.empty() || fits(blocks.kinds.size())),
       "SGDPH: the archive's step count or partition does not fit this optimizer");
 }
 
 void SGDPH::set_progress(detail::Fields& fields) {
   const auto& progress = dynamic_cast<const SgdPhProgress&>(fields);
-  impl_->schedule = sgd_ph::RefreshSchedule({progress.step, progress.turns, static_cast<size_t>(progress.cursor)});
+  impl_->schedule =
+      sgd_ph::RefreshSchedule({progress.step, progress.turns, static_cast<size_t>(progress.cursor), progress.waited});
   impl_->blocks.restore(progress.blocks);
 }
 
@@ -227,7 +267,7 @@ void SGDPH::set_matching_progress(const detail::Fields& fields) {
   // Curvature is corrected by the number of turns it was averaged over; whose turn is next is begun anew.
   const auto& progress = dynamic_cast<const SgdPhProgress&>(fields);
   impl_->schedule =
-      sgd_ph::RefreshSchedule({std::max<int64_t>(progress.step, 0), std::max<int64_t>(progress.turns, 0), 0});
+      sgd_ph::RefreshSchedule({std::max<int64_t>(progress.step, 0), std::max<int64_t>(progress.turns, 0), 0, 0});
 }
 
 }  // namespace sgdph

@@ -26,6 +26,7 @@ void SGDPHParamState::visit(detail::FieldVisitor& visitor) {
   visitor("finding", finding_);
   visitor("turns", turns_);
   visitor("next_look", next_look_);
+  if (visitor.format() >= 4) visitor("missed", missed_);
 }
 
 }  // namespace sgdph

@@ -10,6 +10,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <set>
 
 namespace sgdph {
 namespace {
@@ -23,11 +24,23 @@ SGDPH::Impl::Notices SGDPH::Impl::absorb(SGDPH& self, const Measurements& measur
   const auto& shared = shared_options(self);
   const auto standings = blocks.standings(self);
   const auto pace = sgd_ph::RefreshSchedule::pace(shared, standings, self.ranks());
-  for (const auto slot : schedule.pass_turn(shared, standings, measurements.measured, self.ranks())) {
+  Notices notices;
+  const auto due = schedule.due(shared, standings, self.ranks());
+  const bool reached = due.empty() || !measurements.found.empty();
+  for (const auto slot : schedule.pass_turn(shared, standings, measurements.measured, self.ranks(), reached)) {
     auto& state = self.state_of<SGDPHParamState>(blocks.slots()[slot].parameter);
     state.turns(state.turns() + 1);
   }
-  Notices notices;
+  const bool passed = measurements.measured && schedule.has_passed();
+  for (const auto slot : passed ? due : std::vector<size_t>()) {
+    const bool found = std::any_of(
+        measurements.found.begin(), measurements.found.end(), [&](const auto& one) { return one.of.position == slot; });
+    const auto* known = self.param_state(blocks.slots()[slot].parameter);
+    if (found && (known == nullptr || known->missed() == 0)) continue;
+    auto& state = self.state_of<SGDPHParamState>(blocks.slots()[slot].parameter);
+    state.missed(found ? 0 : state.missed() + 1);
+    if (state.missed() == sgd_ph::kTurnsToMiss) notices.absent.push_back(blocks.slots()[slot].name);
+  }
   for (const auto& measured : measurements.found) {
     if (!measured.finite) continue;
     const auto position = measured.of.position;
@@ -96,10 +109,13 @@ bool SGDPH::Impl::prepare_step(SGDPH& self, const Measurements& measurements, st
     const auto* state = self.param_state(parameter);
     states.emplace_back(parameter, state == nullptr ? std::nullopt : std::optional(*state));
   };
-  for (const auto& measured : measurements.found) keep(measured.of.position);
   const auto standings = blocks.standings(self);
+  std::set<size_t> changing;
+  for (const auto& measured : measurements.found) changing.insert(measured.of.position);
+  for (const auto slot : schedule.due(shared_options(self), standings, self.ranks())) changing.insert(slot);
+  for (const auto slot : changing) keep(slot);
   for (size_t i = 0; i < standings.size(); ++i) {
-    if (standings[i].waits) keep(i);
+    if (standings[i].waits && changing.count(i) == 0) keep(i);
   }
   const auto undo = [&] {
     schedule = schedule_before;
@@ -136,6 +152,11 @@ bool SGDPH::Impl::prepare_step(SGDPH& self, const Measurements& measurements, st
         "SGDPH: not measurable, first-order as long as it is so: ", c10::Join(", ", notices.not_measurable),
         "; no graph leads through the gradient, as behind a backward pass that cannot be differentiated, or of a loss "
         "that is linear");
+  }
+  if (!notices.absent.empty()) {
+    TORCH_WARN(
+        "SGDPH: in ", sgd_ph::kTurnsToMiss, " turns in a row no loss has reached ", c10::Join(", ", notices.absent),
+        "; such a block has no curvature, or keeps an old one, until one does");
   }
   return true;
 }

@@ -393,5 +393,109 @@ TEST(Habit, APendingWindowIsForgottenWhenStatesAreLoadedOrGroupsAdded) {
   EXPECT_GT(optimizer.last_step().blocks_refreshed.size(), 0);
 }
 
+TEST(Habit, AParameterFrozenWithinAWindowIsLeftOut) {
+  for (const bool update : {false, true}) {
+    auto x = leaf({1, 2}), y = leaf({3, 4});
+    const Parameters both{x, y};
+    std::vector<std::unique_ptr<CurvatureOptimizer>> optimizers;
+    optimizers.push_back(std::make_unique<SGDPH>(both, all_blocks().rule(Rule::Paper).shift_guard(false)));
+    optimizers.push_back(std::make_unique<AdaHessian>(both, AdaHessianOptions(0.01)));
+    for (const auto& optimizer : optimizers) {
+      const auto loss = [&] { return x.pow(4).sum() + y.pow(4).sum() + (x * y).sum(); };
+      const auto call = [&] {
+        if (update) {
+          optimizer->update_curvature(loss());
+          loss().backward();
+        } else {
+          optimizer->backward(loss());
+        }
+      };
+      optimizer->zero_grad();
+      call();
+      x.requires_grad_(false);
+      call();
+      const auto frozen = x.detach().clone(), before = y.detach().clone();
+      optimizer->step();
+      EXPECT_TRUE(torch::equal(x, frozen));
+      EXPECT_FALSE(torch::equal(y, before));
+      for (const auto& block : optimizer->last_step().blocks_refreshed) EXPECT_TRUE(block.parameter.is_same(y));
+      x.requires_grad_(true);
+    }
+  }
+}
+
+TEST(Habit, HeadsTrainedInTurnAreAllMeasured) {
+  torch::manual_seed(5);
+  torch::nn::LayerNorm a(torch::nn::LayerNormOptions({6})), b(torch::nn::LayerNormOptions({6}));
+  torch::nn::Linear body(4, 6), head_a(6, 3), head_b(6, 3);
+  torch::nn::Sequential model(body, a, head_a, b, head_b);
+  model->to(torch::kFloat64);
+  const auto inputs = torch::randn({10, 4}, torch::kFloat64);
+  const auto labels = torch::randint(3, {10}, torch::kLong);
+  const auto loss = [&](bool second) {
+    const auto x = torch::tanh(body(inputs));
+    return torch::nn::functional::cross_entropy(second ? head_b(torch::tanh(b(x))) : head_a(torch::tanh(a(x))), labels);
+  };
+  SGDPH optimizer(model, SGDPHOptions(0.02));
+  for (int t = 0; t < 40; ++t) train_step(optimizer, [&] { return loss(t % 2 == 1); });
+  for (const auto& parameter : {a->weight, a->bias, b->weight, b->bias}) {
+    ASSERT_NE(optimizer.param_state(parameter), nullptr);
+    EXPECT_GE(optimizer.param_state(parameter)->refreshes(), 5) << optimizer.partition();
+  }
+}
+
+TEST(Habit, ABlockThatNoLossReachesIsNamed) {
+  auto x = leaf({1, 2}), never = leaf({3, 4});
+  SGDPH optimizer(Parameters{x, never}, all_blocks().rule(Rule::Paper).refresh(Refresh::Cyclic).shift_guard(false));
+  testing::internal::CaptureStderr();
+  for (int t = 0; t < 200; ++t) train_step(optimizer, [&] { return x.pow(4).sum() + x.square().sum(); });
+  const auto notice = testing::internal::GetCapturedStderr();
+  const auto said = notice.find("no loss has reached group 0 parameter 1");
+  EXPECT_NE(said, std::string::npos) << notice;
+  EXPECT_EQ(notice.find("no loss has reached", said + 1), std::string::npos) << "once: " << notice;
+  EXPECT_NE(optimizer.partition().entries[1].reason.find("no loss has reached it"), std::string::npos);
+  EXPECT_EQ(optimizer.partition().entries[0].reason.find("no loss has reached it"), std::string::npos);
+}
+
+TEST(Habit, ACriticThroughWhatAGeneratorMadeLeavesItsGraph) {
+  torch::manual_seed(5);
+  torch::nn::Linear generator(3, 4);
+  torch::nn::Sequential critic(torch::nn::LayerNorm(torch::nn::LayerNormOptions({4})), torch::nn::Linear(4, 1));
+  const auto made = torch::tanh(generator(torch::randn({5, 3})));
+  SGDPH first(critic, SGDPHOptions(0.01)), second(generator, SGDPHOptions(0.01));
+  for (const bool measure : {true, false}) {
+    first.zero_grad();
+    first.backward(
+        critic->forward(made).square().mean(), BackwardOptions().inputs(critic->parameters()).measure(measure));
+    first.step();
+  }
+  second.backward(critic->forward(made).mean(), BackwardOptions().inputs(generator->parameters()));
+  EXPECT_TRUE(generator->weight.grad().defined());
+  EXPECT_ERROR(made.sum().backward(), "second time");
+}
+
+TEST(Habit, AHeadAddedLaterIsClassifiedAsAModule) {
+  torch::nn::Sequential body(torch::nn::Linear(4, 4), torch::nn::LayerNorm(torch::nn::LayerNormOptions({4})));
+  SGDPH optimizer(body, SGDPHOptions(0.1));
+  torch::nn::Linear plain(4, 2);
+  optimizer.add_param_group(group(plain->parameters(), SGDPHOptions(0.1)));
+  torch::nn::Sequential head(torch::nn::LayerNorm(torch::nn::LayerNormOptions({4})), torch::nn::Linear(4, 2));
+  optimizer.add_module("head", *head, SGDPHOptions(0.2));
+  const auto entries = optimizer.partition().entries;
+  ASSERT_EQ(entries.size(), 10);
+  EXPECT_FALSE(entries[5].second_order) << entries[5].reason;
+  EXPECT_NE(entries[5].reason.find("added without a module"), std::string::npos) << entries[5].reason;
+  EXPECT_EQ(entries[6].name, "head.0.weight");
+  EXPECT_TRUE(entries[6].second_order && entries[7].second_order);
+  EXPECT_FALSE(entries[9].second_order) << "a linear bias";
+  EXPECT_EQ(entries[6].group, 2);
+  EXPECT_ERROR(optimizer.add_module("again", *head, SGDPHOptions(0.2)), "add_module", "again");
+  EXPECT_ERROR(
+      optimizer.add_module(
+          "head", *torch::nn::LayerNorm(torch::nn::LayerNormOptions({4})), SGDPHOptions(0.2).refresh(Refresh::All)),
+      "refresh");
+  EXPECT_EQ(optimizer.partition().entries.size(), 10) << "and nothing has changed";
+}
+
 }  // namespace
 }  // namespace sgdph::test::habits_test

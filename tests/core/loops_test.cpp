@@ -2,6 +2,7 @@
 
 #include <sgdph/sgdph.h>
 
+#include "support/backwards.h"
 #include "support/ranks.h"
 
 #include <gtest/gtest.h>
@@ -276,6 +277,20 @@ TEST_F(Loops, ANewHead) {
   optimizer.zero_grad();
   optimizer.backward(loss_of(batches[0]));
   optimizer.step();
+  EXPECT_TRUE(optimizer.last_step().applied);
+}
+
+TEST_F(Loops, WhatCannotBeMeasured) {
+  const auto loss_of = [&](const Batch& batch) {
+    return torch::nn::functional::cross_entropy(FusedTanh::apply(model->forward(batch.images)), batch.labels);
+  };
+  testing::internal::CaptureStdout();
+#include "loops/what_cannot_be_measured.inc"
+  const auto output = testing::internal::GetCapturedStdout(), notice = testing::internal::GetCapturedStderr();
+  testing::internal::CaptureStderr();
+  EXPECT_NE(notice.find("not measurable"), std::string::npos) << "the one loop that has something to say";
+  EXPECT_EQ(optimizer.partition().blocks(), 0);
+  EXPECT_NE(output.find("not measurable"), std::string::npos) << output;
   EXPECT_TRUE(optimizer.last_step().applied);
 }
 

@@ -257,9 +257,9 @@ TEST(Archive, OfANewerVersionIsRefused) {
   auto model = make_model(1);
   SGDPH optimizer(model->parameters());
   train_step(optimizer, [&] { return batch_loss(model, 0); });
-  auto newer = with_changed(optimizer, "sgdph_format", int64_t{4});
-  expect_refused(optimizer, newer, {"SGDPH", "format 4", "up to 3", "newer"});
-  auto same = with_changed(optimizer, "sgdph_format", int64_t{3});
+  auto newer = with_changed(optimizer, "sgdph_format", int64_t{5});
+  expect_refused(optimizer, newer, {"SGDPH", "format 5", "up to 4", "newer"});
+  auto same = with_changed(optimizer, "sgdph_format", int64_t{4});
   EXPECT_NO_THROW(torch::load(optimizer, same)) << "the change of number alone was refused";
   auto negative = with_changed(optimizer, "sgdph_format", int64_t{0});
   expect_refused(optimizer, negative, {"SGDPH", "format 0"});

@@ -14,7 +14,7 @@
 namespace sgdph::detail {
 
 /// Of the archives written now; earlier ones are read. Version 0.1 wrote 1.
-constexpr int64_t kArchiveFormat = 3;
+constexpr int64_t kArchiveFormat = 4;
 
 /// Names of a fixed number.
 struct Names {
