@@ -89,7 +89,7 @@ void AdaHessian::update() {
   const auto measurements = close_window();
   notice_not_measurable(measurements);
   TORCH_CHECK(
-      measurements.measured || trainable_parameters().empty(),
+      measurements.measured || measurements.spoiled || trainable_parameters().empty(),
       "AdaHessian: no curvature for this step; call optimizer.backward(loss) in place of loss.backward(), or "
       "optimizer.update_curvature(loss) before the step");
   std::unordered_map<const at::TensorImpl*, const Measurement*> measured;
@@ -105,7 +105,13 @@ void AdaHessian::update() {
     for (auto& parameter : group.params()) {
       const auto here = position++;
       if (!moves(parameter)) continue;
+      const auto* state = find_state_of<AdaHessianParamState>(parameter);
+      const bool has_curvature = state != nullptr && state->step() != 0;
       const auto found = measured.find(parameter.unsafeGetTensorImpl());
+      if (measurements.spoiled) {
+        if (has_curvature) updates.push_back({parameter, {}, &static_cast<const AdaHessianOptions&>(group.options())});
+        continue;
+      }
       if (found == measured.end()) {
         // LibTorch's zero_grad may have left a gradient of zeros; no loss of this step depends on the parameter.
         TORCH_CHECK(
@@ -115,11 +121,10 @@ void AdaHessian::update() {
         continue;
       }
       const auto& one = *found->second;
-      const auto* state = find_state_of<AdaHessianParamState>(parameter);
       // A gradient without a graph has no curvature, which is not to say that it is zero.
       const bool usable = one.finite && one.has_graph;
       // Nothing to divide by, neither now nor from before.
-      if (!usable && (state == nullptr || state->step() == 0)) continue;
+      if (!usable && !has_curvature) continue;
       updates.push_back(
           {parameter, usable ? average_over_kernel(one.estimate.abs()) : at::Tensor(),
            &static_cast<const AdaHessianOptions&>(group.options())});

@@ -32,6 +32,7 @@ struct SGDPH_LOCAL CurvatureOptimizer::Impl {
   /// Refuses what no call can work with, and ends a window whose gradients have been cleared.
   void begin_call(
       CurvatureOptimizer& self, const std::string& who, const at::Tensor& loss, const BackwardOptions& options);
+  static bool has_gradients(const CurvatureOptimizer& self);
   bool gradients_cleared(const CurvatureOptimizer& self);
   void open_window(const CurvatureOptimizer& self);
   void backward_and_measure(

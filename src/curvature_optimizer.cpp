@@ -93,7 +93,9 @@ CurvatureOptimizer::~CurvatureOptimizer() = default;
 void CurvatureOptimizer::groups_changed() {
   impl_->rejected.clear();
   impl_->not_measurable.clear();
+  const bool spoiled = impl_->window.begun || impl_->window.spoiled;
   discard();
+  impl_->window.spoiled = spoiled;
   // From the beginning, so that a plain backward pass before the first call is seen as well.
   if (const auto parameter = largest(trainable_parameters()); parameter.defined()) impl_->watch.follow(parameter);
 }
@@ -105,19 +107,21 @@ void CurvatureOptimizer::Impl::begin_call(
   self.check();
   check_loss(loss, who);
   options.check(who);
-  if (gradients_cleared(self)) window = {};
+  if (gradients_cleared(self) || (window.spoiled && !has_gradients(self))) window = {};
   if (window.measured || watch.passed_ours()) return;
   if (const auto parameter = largest(self.trainable_parameters()); parameter.defined()) watch.follow(parameter);
 }
 
-bool CurvatureOptimizer::Impl::gradients_cleared(const CurvatureOptimizer& self) {
-  return watch.cleared([&self] {
-    const auto parameters = self.trainable_parameters();
-    return std::any_of(parameters.begin(), parameters.end(), [](const at::Tensor& parameter) {
-      const auto& gradient = parameter.grad();
-      return gradient.defined() && (gradient.is_sparse() || gradient.detach().ne(0).any().item<bool>());
-    });
+bool CurvatureOptimizer::Impl::has_gradients(const CurvatureOptimizer& self) {
+  const auto parameters = self.trainable_parameters();
+  return std::any_of(parameters.begin(), parameters.end(), [](const at::Tensor& parameter) {
+    const auto& gradient = parameter.grad();
+    return gradient.defined() && (gradient.is_sparse() || gradient.detach().ne(0).any().item<bool>());
   });
+}
+
+bool CurvatureOptimizer::Impl::gradients_cleared(const CurvatureOptimizer& self) {
+  return watch.cleared([&self] { return has_gradients(self); });
 }
 
 void CurvatureOptimizer::Impl::open_window(const CurvatureOptimizer& self) {
@@ -145,11 +149,12 @@ void CurvatureOptimizer::backward(const at::Tensor& loss, const BackwardOptions&
 
   std::vector<bool> selected;
   GraphRequest request;
-  if (options.measure() && !window.is_explicit) {
+  if (options.measure() && !window.is_explicit && !window.spoiled) {
     impl_->open_window(*this);
     selected = select(window.due(), options.inputs());
     request.wanted = selected_parameters(window.due(), selected);
   }
+  window.begun = true;
   try {
     if (request.wanted.empty()) {
       const GradientWatch::Ours ours(watch);
@@ -193,8 +198,9 @@ void CurvatureOptimizer::update_curvature(const at::Tensor& loss, const Backward
       !window.by_backward, who,
       ": optimizer.backward has measured curvature for this step, and it would count twice; pass "
       "BackwardOptions().measure(false) there, or call update_curvature before it");
+  if (window.spoiled) return;
   impl_->open_window(*this);
-  window.is_explicit = true;
+  window.is_explicit = window.begun = true;
   const auto selected = select(window.due(), options.inputs());
   GraphRequest request;
   request.wanted = selected_parameters(window.due(), selected);

@@ -22,7 +22,7 @@ void CurvatureOptimizer::Impl::measure_gradients(const CurvatureOptimizer& self)
   const auto parameters = self.trainable_parameters();
   const auto carries = [](const at::Tensor& parameter) { return parameter.grad().requires_grad(); };
   if (std::none_of(parameters.begin(), parameters.end(), carries)) return;
-  if (!window.measured && !window.is_explicit) {
+  if (!window.measured && !window.is_explicit && !window.spoiled) {
     open_window(self);
     GraphGradients found;
     for (const auto& due : window.due()) found.wanted.push_back(due.parameter.grad());
@@ -62,9 +62,10 @@ Measurements CurvatureOptimizer::close_window() {
   impl_->measure_gradients(*this);
   impl_->average_window(*this);
   auto result = window.take();
+  result.spoiled = window.spoiled;
   summary_.products = result.products;
   impl_->check_finite(*this, result);
-  impl_->notice_unmeasured(*this, window.is_open() ? window.due() : due(), result.measured);
+  if (!result.spoiled) impl_->notice_unmeasured(*this, window.is_open() ? window.due() : due(), result.measured);
   discard();
   return result;
 }

@@ -37,6 +37,10 @@ class Window {
   bool average(const CurvatureOptimizer::AllReduce& all_reduce);
   Measurements take();
 
+  bool begun = false;  ///< a call has added gradients or curvature
+  /// Parameters or states have changed since it had begun. What was measured is gone while gradients stay, so nothing
+  /// is measured until they end as well.
+  bool spoiled = false;
   bool measured = false;     ///< a call measured
   bool by_backward = false;  ///< it was `backward`
   bool is_explicit = false;  ///< curvature comes from `update_curvature`

@@ -40,6 +40,7 @@ struct Measurement {
 };
 
 struct Measurements {
+  bool spoiled = false;            ///< parameters or states changed before all calls: nothing was measured
   bool measured = false;           ///< a call measured, be it nothing because its loss reached no due parameter
   std::vector<Measurement> found;  ///< of the parameters some loss reached
   int64_t products = 0;            ///< done by this process

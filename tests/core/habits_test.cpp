@@ -497,5 +497,37 @@ TEST(Habit, AHeadAddedLaterIsClassifiedAsAModule) {
   EXPECT_EQ(optimizer.partition().entries.size(), 10) << "and nothing has changed";
 }
 
+TEST(Habit, HalfAWindowIsNotMeasured) {
+  for (const bool loads : {true, false}) {
+    auto problem = make_problem("GroupNorm");
+    std::vector<std::unique_ptr<CurvatureOptimizer>> optimizers;
+    optimizers.push_back(std::make_unique<SGDPH>(*problem.model, SGDPHOptions(0.05)));
+    optimizers.push_back(std::make_unique<AdaHessian>(problem.model->parameters(), AdaHessianOptions(0.01)));
+    for (const auto& optimizer : optimizers) {
+      const auto one_step = [&] {
+        optimizer->zero_grad();
+        optimizer->backward(problem.loss());
+        optimizer->step();
+      };
+      one_step();
+      std::stringstream archive;
+      torch::save(*optimizer, archive);
+      optimizer->zero_grad();
+      optimizer->backward(problem.loss() / 2);
+      if (loads) {
+        torch::load(*optimizer, archive);
+      } else {
+        optimizer->add_param_group(torch::optim::OptimizerParamGroup(Parameters{leaf({1, 2})}));
+      }
+      optimizer->backward(problem.loss() / 2);
+      optimizer->step();
+      EXPECT_TRUE(optimizer->last_step().applied);
+      EXPECT_EQ(optimizer->last_step().products, 0) << "of half the loss";
+      one_step();
+      EXPECT_GT(optimizer->last_step().products, 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sgdph::test::habits_test
