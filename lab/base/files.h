@@ -7,8 +7,15 @@
 
 namespace sgdph::lab {
 
-/// The whole file; a UserError names it if it cannot be read.
+/// The whole file; a UserError names it if it cannot be read. What is no regular file (a pipe, a device) is refused, so
+/// that nothing in a folder of somebody else is waited for.
 std::string read_file(const std::filesystem::path& path);
+
+/// The same for a path that the user named, which may be a pipe.
+std::string read_named_file(const std::filesystem::path& path);
+
+/// Refuses a path that is there and no regular file.
+void check_regular(const std::filesystem::path& path);
 
 /// A file open for writing. What cannot be written whole is a WriteError that names the file.
 class OutputFile {
@@ -29,8 +36,12 @@ class OutputFile {
   /// So many bytes will come: told when the disk is full.
   void expect(size_t bytes) { expected_ = bytes; }
   void write(std::string_view bytes);
-  /// All is on the disk when it returns, and the file closed.
+  /// All is on the disk when it returns.
+  void sync();
+  /// The same, and the file is closed.
   void finish();
+  /// Tells others that somebody is writing; false if the file was taken away in the meantime.
+  bool hold() const;
 
  private:
   [[noreturn]] void refuse() const;
@@ -48,7 +59,9 @@ class OutputFile {
 void put_in_place(const std::filesystem::path& from, const std::filesystem::path& to);
 
 /// A file that is there whole or not at all: written beside its target and put in place only when all is on the disk. A
-/// crash or a full disk leaves what was there before, and an exception nothing half-written.
+/// crash or a full disk leaves what was there before, and an exception nothing half-written. Any number of processes
+/// may write the same file: each has a name of its own for it (TARGET.PID-NUMBER.new) until it is in place, and the
+/// last one stays. What is there under such a name is never written to.
 class NewFile {
  public:
   explicit NewFile(std::filesystem::path target);
@@ -65,6 +78,11 @@ class NewFile {
   OutputFile file_;
   bool placed_ = false;
 };
+
+/// Takes away what killed processes left of a file half-written; what is still being written stays.
+void remove_half_written(const std::filesystem::path& target);
+/// The same for every file of a folder.
+void remove_all_half_written(const std::filesystem::path& folder);
 
 /// Writes the pieces one after another to a NewFile, for a path that the user named: a symbolic link stays one, and
 /// what is no file (a pipe, /dev/stdout) is written to as it is.

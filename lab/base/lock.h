@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -20,6 +21,9 @@ class FileLock {
   FileLock& operator=(FileLock&&) = delete;
   ~FileLock();
 
+  /// Leaves words in the file, for those who look whose it is. What cannot be written is left out.
+  void sign(const std::string& words) const;
+
   /// Whether a process holds it.
   static bool is_held(const std::filesystem::path& path);
 
@@ -30,5 +34,8 @@ class FileLock {
   After after_;
   int file_ = -1;
 };
+
+/// How many lock files of a folder, those with this extension, are held by processes that signed them with these words.
+int64_t held_locks(const std::filesystem::path& folder, const std::string& extension, const std::string& signature);
 
 }  // namespace sgdph::lab

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace sgdph::lab::fetch {
 namespace {
@@ -56,6 +57,7 @@ std::string Digest::finish() {
 }
 
 std::string file_digest(const std::filesystem::path& path, DigestKind kind) {
+  check_regular(path);
   std::ifstream in(path, std::ios::binary);
   if (!in) fail("cannot open {}: {}", path.string(), std::strerror(errno));
   Digest digest(kind);

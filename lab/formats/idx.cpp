@@ -1,6 +1,7 @@
 #include "formats/idx.h"
 
 #include "base/error.h"
+#include "base/files.h"
 
 #include <fmt/ranges.h>
 #include <zlib.h>
@@ -22,6 +23,7 @@ unsigned byte_at(std::string_view bytes, size_t i) {
 }
 
 std::string unpacked(const std::filesystem::path& path) {
+  check_regular(path);
   errno = 0;
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
   if (!file) fail("cannot open {}: {}", path.string(), std::strerror(errno));

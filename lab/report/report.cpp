@@ -53,7 +53,7 @@ ReportContent read_report(const ReportOptions& options) {
   auto place = fs::absolute(options.places.front()).lexically_normal();
   if (!place.has_filename()) place = place.parent_path();
   content.title = options.title.empty() ? fmt::format("Report: {}", as_utf8(place.filename().string())) : options.title;
-  if (!options.notes.empty()) content.notes = as_utf8(read_file(options.notes));
+  if (!options.notes.empty()) content.notes = as_utf8(read_named_file(options.notes));
   std::vector<std::string> parts;
   const auto& runs = content.found.runs;
   const auto& costs = content.found.costs;

@@ -263,7 +263,7 @@ std::vector<std::string> experiment_names() {
 Experiment find_experiment(const std::string& name) {
   const std::filesystem::path path(name);
   if (path.extension() == ".toml") {
-    return parse_experiment(path.stem().string(), read_file(path), name);
+    return parse_experiment(path.stem().string(), read_named_file(path), name);
   }
   auto known = experiment_names();
   for (const auto& builtin : builtin_experiments()) {

@@ -55,7 +55,7 @@ Recipe named_recipe(const std::string& name) {
 }
 
 Recipe read_recipe(const std::string& file) {
-  return parse_recipe(read_file(file), file);
+  return parse_recipe(read_named_file(file), file);
 }
 
 Settings combine(const Sources& sources) {

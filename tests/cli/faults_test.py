@@ -264,6 +264,40 @@ class NamesLinksAndClocks(support.CommandTest):
         self.assertEqual(before, {p: p.read_bytes() for p in outside.iterdir()})
         self.assert_same_run(calm, run)
 
+    def test_pipes_and_second_names_in_a_folder_from_somebody_else_are_neither_waited_for_nor_written_to(self):
+        calm, victim = self.folder / "calm", self.folder / "victim"
+        self.succeed(*self.small("sgdm", 1, calm))
+        run, said = self.folder / "run", "is no regular file but a pipe or device; remove it"
+        for name in (".lock", "settings.toml", "checkpoint-000000008.ckpt"):
+            shutil.rmtree(run, ignore_errors=True)
+            shutil.copytree(calm, run)
+            (run / name).unlink()
+            os.mkfifo(run / name)
+            self.refuse("train", "--resume", run, "--epochs", "2", says=[str(run / name), said])
+            if name.endswith(".ckpt"):
+                self.refuse("eval", run, says=[str(run / name), said])
+        shutil.rmtree(run)
+        shutil.copytree(calm, run)
+        victim.write_text("mine")
+        for name in ("report.html", "model.pt", "log.jsonl"):
+            os.link(victim, run / f"{name}.new")
+            os.mkfifo(run / f"{name}.1-1.new")
+        os.link(victim, run / "report.html")
+        self.succeed("report", run)
+        self.succeed("train", "--resume", run, "--epochs", "2")
+        self.assertEqual(victim.read_text(), "mine")
+        self.assertEqual(list(run.glob("*.new")), [])
+
+    def test_a_comparison_with_a_pipe_for_a_lock_goes_on_with_the_other_runs(self):
+        words = ["compare", "--data-path", self.data, "--width", "0.25", "-b", "64", "--epochs", "1", "--threads", "1", "--opts",
+                 "sgdm,adam", "--output-dir", self.folder / "cmp"]
+        (self.folder / "cmp" / "sgdm-seed1").mkdir(parents=True)
+        os.mkfifo(self.folder / "cmp" / "sgdm-seed1" / ".lock")
+        done = self.run_sgdph(*words)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(".lock is no regular file", done.stderr)
+        self.assertIn("Adam alone is finished", done.stdout)
+
     def test_settings_from_somebody_else_run_and_write_nothing(self):
         run = self.folder / "run"
         self.succeed(*self.small("sgdm", 1, run))

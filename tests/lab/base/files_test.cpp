@@ -3,7 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
 #include <csignal>
+#include <fstream>
+#include <thread>
 
 #include "support/checks.h"
 
@@ -73,6 +78,84 @@ TEST(ANewFile, LeavesWhatWasThereWhereTheDiskIsFull) {
   EXPECT_TRUE(contains(error, "unchanged")) << error;
   EXPECT_EQ(read_file(folder / "a"), "old");
   EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"a"});
+}
+
+TEST(ANewFile, IsWrittenBySeveralAtOnceAndTheLastOneStays) {
+  const TempFolder folder;
+  {
+    NewFile one(folder / "a");
+    NewFile two(folder / "a");
+    one.write("one");
+    two.write("two");
+    one.put_in_place();
+    EXPECT_EQ(read_file(folder / "a"), "one");
+    two.put_in_place();
+  }
+  EXPECT_EQ(read_file(folder / "a"), "two");
+  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"a"});
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 4; ++writer) {
+    writers.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) write_own_file(folder / "a", {"text"});
+    });
+  }
+  for (auto& writer : writers) writer.join();
+  EXPECT_EQ(read_file(folder / "a"), "text");
+  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"a"});
+}
+
+TEST(ANewFile, TakesAwayWhatKilledProcessesLeftOfItAndNothingElse) {
+  const TempFolder folder;
+  NewFile alive(folder / "a");
+  const auto held = names_in(folder.path()).at(0);
+  for (const auto* name : {"a.123-4.new", "b.123-4.new", "a.new", "a.old-4.new"})
+    std::ofstream(folder / name) << "half";
+  write_own_file(folder / "a", {"whole"});
+  auto names = names_in(folder.path());
+  std::sort(names.begin(), names.end());
+  std::vector<std::string> left{"a", held, "a.new", "a.old-4.new", "b.123-4.new"};
+  std::sort(left.begin(), left.end());
+  EXPECT_EQ(names, left);
+  remove_all_half_written(folder.path());
+  alive.put_in_place();
+  EXPECT_EQ(names_in(folder.path()), std::vector<std::string>{"a"});
+}
+
+TEST(ANewFile, NeverWritesToWhatIsThereUnderItsName) {
+  const TempFolder folder;
+  fs::create_directory(folder / "inside");
+  write_file_atomically(folder / "victim", {"mine"});
+  const auto target = folder / "inside" / "a";
+  // The names that come next; the number is unknown to whoever prepares a folder, but not to a test.
+  { const NewFile probe(target); }
+  for (int number = 1; number < 2000; ++number) {
+    const auto name = target.string() + "." + std::to_string(::getpid()) + "-" + std::to_string(number) + ".new";
+    if (number % 2 == 0) {
+      fs::create_hard_link(folder / "victim", name);
+    } else {
+      ASSERT_EQ(::mkfifo(name.c_str(), 0600), 0);
+    }
+  }
+  fs::create_hard_link(folder / "victim", target.string() + ".new");  // as earlier versions called it
+  write_own_file(target, {"whole"});
+  EXPECT_EQ(read_file(target), "whole");
+  EXPECT_EQ(read_file(folder / "victim"), "mine");
+}
+
+TEST(APipe, IsNotWaitedForWhereAFileShouldBe) {
+  const TempFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "a").c_str(), 0600), 0);
+  const auto refused = (folder / "a").string() + " is no regular file but a pipe or device; remove it";
+  EXPECT_EQ(error_of([&] { read_file(folder / "a"); }), refused);
+  EXPECT_EQ(error_of([&] { check_regular(folder / "a"); }), refused);
+  EXPECT_EQ(error_of([&] { check_regular(folder / "nothing"); }), "");
+  for (const auto mode : {OutputFile::Mode::Create, OutputFile::Mode::Replace, OutputFile::Mode::Append}) {
+    EXPECT_TRUE(contains(error_of([&] { OutputFile(folder / "a", mode); }), "cannot write"));
+  }
+  EXPECT_TRUE(contains(error_of([&] { append_to_file(folder / "a", "more"); }), "cannot write"));
+  std::thread writer([&] { std::ofstream(folder / "a") << "by the pipe"; });
+  EXPECT_EQ(read_named_file(folder / "a"), "by the pipe");
+  writer.join();
 }
 
 TEST(AnOutputFile, IsCreatedReplacedOrContinued) {

@@ -57,9 +57,9 @@ TEST(CheckpointFile, AHeaderNestedWithoutEndIsRefused) {
 
 TEST(WriteFileAtomically, AFailureLeavesThePreviousFile) {
   const TempFolder folder;
-  const auto path = folder.path() / "file";
-  write_file_atomically(path, {"old"});
-  fs::create_directory(path.string() + ".new");  // the new file cannot be made
+  const auto path =
+      folder.path() / std::string(250, 'f');  // no room for the name that the new file has until it is whole
+  std::ofstream(path) << "old";
   EXPECT_NE(
       error_of([&] { write_file_atomically(path, {"new"}); }).find("what was there before is unchanged"),
       std::string::npos);
