@@ -64,7 +64,7 @@ lab::cost::CostOptions cost_options(const CostCommand& command) {
   options.form = command.form;
   options.limit = {command.rounds, command.seconds, command.positions};
   options.memory = command.memory;
-  options.threads = command.threads == 0 ? lab::core_count() : command.threads;
+  options.threads = command.threads == 0 ? lab::default_threads() : command.threads;
   options.seed = command.seed;
   lab::cost::check_cost_options(options);
   return options;

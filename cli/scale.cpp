@@ -52,7 +52,7 @@ int run(const ScaleCommand& command) {
   options.ranks = ranks_of(command.ranks);
   options.bucket_bytes = static_cast<int64_t>(command.bucket * 1024 * 1024);
   options.limit = {command.rounds, command.seconds, false};
-  options.threads = command.threads == 0 ? lab::core_count() : command.threads;
+  options.threads = command.threads == 0 ? lab::default_threads() : command.threads;
   if (command.product_given->count() != 0 && command.step_given->count() == 0) {
     lab::fail("--product: goes with --step, the time of a step without it");
   }

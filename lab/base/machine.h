@@ -1,14 +1,26 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
 namespace sgdph::lab {
 
 std::string cpu_name();
+/// What this machine calls itself.
+std::string own_host();
 std::string sgdph_version();
+/// Cores that this process may use: those it is bound to (taskset, a batch system), and no more than a container's
+/// share of time is worth.
 int64_t core_count();
+/// Threads of a run that does not say how many: the cores, or fewer by OMP_NUM_THREADS.
+int64_t default_threads();
+/// The share of time of the process's control groups (cpu.max, or cpu.cfs_quota_us of the first version), in cores,
+/// rounded up; nothing if there is no limit.
+std::optional<int64_t> group_core_limit(
+    const std::filesystem::path& own_groups = "/proc/self/cgroup",
+    const std::filesystem::path& root = "/sys/fs/cgroup");
 /// The largest resident set of this process so far.
 int64_t peak_memory_bytes();
 

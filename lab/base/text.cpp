@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdint>
 
@@ -34,6 +36,21 @@ std::string duration_text(double seconds) {
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string measured_time_text(double seconds) {
+  return seconds < 59.95 ? fmt::format("{:.1f} s", seconds) : duration_text(std::round(seconds));
+}
+
+std::string shell_word(const std::string& word) {
+  const auto plain = [](char letter) {
+    const auto c = static_cast<unsigned char>(letter);
+    return c >= 0x80 || std::isalnum(c) != 0 || std::string_view("/._-+:,=@%").find(letter) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string quoted = "'";
+  for (const char letter : word) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return quoted + "'";
 }
 
 std::string count_text(size_t count, const std::string& thing) {

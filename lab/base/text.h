@@ -44,6 +44,12 @@ std::optional<T> number_from(std::string_view word) {
 /// "42 s", "3 min 05 s", "2 h 10 min"; a begun second counts.
 std::string duration_text(double seconds);
 
+/// Of time that was measured: "1.1 s", "3 min 05 s".
+std::string measured_time_text(double seconds);
+
+/// A path as a word of a shell's command: in quotes if it has letters that mean something there.
+std::string shell_word(const std::string& word);
+
 /// "1 run", "2 runs".
 std::string count_text(size_t count, const std::string& thing);
 

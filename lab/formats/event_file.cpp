@@ -2,12 +2,10 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/machine.h"
 #include "formats/bytes.h"
 
-#include <unistd.h>
 #include <algorithm>
-#include <array>
-#include <climits>
 #include <cstring>
 
 namespace sgdph::lab::formats {
@@ -96,9 +94,8 @@ std::optional<int64_t> step_of(std::string_view event) {
 }
 
 std::string host_name() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "host";
-  return name.data();
+  const auto name = own_host();
+  return name.empty() ? "host" : name;
 }
 
 }  // namespace

@@ -35,6 +35,22 @@ TEST(Words, ANumberIsTheWholeWord) {
   EXPECT_FALSE(number_from<double>("1e999"));
 }
 
+TEST(Words, OfAShellAreQuotedWhereTheyMust) {
+  EXPECT_EQ(shell_word("runs/a-b_c.1"), "runs/a-b_c.1");
+  EXPECT_EQ(shell_word("l\u00e4ufe"), "l\u00e4ufe");
+  EXPECT_EQ(shell_word("a run"), "'a run'");
+  EXPECT_EQ(shell_word("a user's $(run)"), "'a user'\\''s $(run)'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
+TEST(Times, ThatWereMeasuredAreNotRoundedUp) {
+  EXPECT_EQ(measured_time_text(1.09), "1.1 s");
+  EXPECT_EQ(measured_time_text(59.94), "59.9 s");
+  EXPECT_EQ(measured_time_text(59.96), "1 min 00 s");
+  EXPECT_EQ(measured_time_text(61.2), "1 min 01 s");
+  EXPECT_EQ(measured_time_text(7260.4), "2 h 01 min");
+}
+
 TEST(Words, AreTrimmedAtBothEnds) {
   EXPECT_EQ(trimmed(" \ta b\r\n"), "a b");
   EXPECT_EQ(trimmed(" \n"), "");
