@@ -13,6 +13,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <memory>
 
 namespace sgdph::cli {
@@ -49,12 +50,13 @@ int run_study(const CompareCommand& command, lab::study::CompareOptions options)
                                                   : command.output_dir;
   const auto result = lab::study::run_comparison(options);
   const auto plan = lab::study::plan_comparison(options);
-  lab::print(
-      "{}", lab::study::present(lab::study::summarise({plan.begin(), plan.end()}))
-                .as(lab::tables::table_formats().at(command.format)));
+  const auto rows = lab::study::summarise({plan.begin(), plan.end()});
+  lab::print("{}", lab::study::present(rows).as(lab::tables::table_formats().at(command.format)));
   if (command.format == "text") {
+    const bool starred = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.best; });
     lab::print(
-        "* highest mean after the last epoch; also in {}/summary.md, .csv, .json\n", options.output_dir.string());
+        "{}also in {}/summary.md, .csv, .json\n",
+        starred ? "* highest mean after the last epoch, or within the noise of it; " : "", options.output_dir.string());
   }
   if (result == lab::kInterrupted) lab::print(stderr, "sgdph: stopped; the same command continues where it was\n");
   return result;

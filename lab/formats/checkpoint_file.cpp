@@ -57,7 +57,8 @@ bool is_checkpoint(std::string_view bytes) {
 CheckpointHeader parse_checkpoint_header(std::string_view bytes, const std::string& where) {
   if (!is_checkpoint(bytes)) {
     if (bytes.empty() || kMagic.substr(0, bytes.size()) == bytes) damaged(where, "no header");
-    fail("{} is not a checkpoint of sgdph", where);
+    // A disk may give back anything, from the first byte on.
+    throw DamagedCheckpoint(fmt::format("{} is not a checkpoint of sgdph, or its first bytes are damaged", where));
   }
   if (bytes.size() < kPreamble) damaged(where, "no header");
   if (crc32(bytes.substr(0, kPreamble - 4)) != number_at(bytes, kPreamble - 4)) damaged(where, "bad preamble");

@@ -20,6 +20,8 @@ class RunLog {
   /// Puts the file in place anew with these records, all or nothing.
   void start(std::vector<nlohmann::json> records);
   void append(nlohmann::json record);
+  /// The file has these records already: nothing is written.
+  void take_over(std::vector<nlohmann::json> records) { records_ = std::move(records); }
   const std::vector<nlohmann::json>& records() const { return records_; }
 
  private:

@@ -25,8 +25,21 @@ void take_epoch(RunRecord& run, const nlohmann::json& line) {
   run.best_top1 = std::max(run.best_top1, run.top1);
 }
 
+/// A whole number of at least `least`, whatever another version may have put there.
+int64_t number_in(const nlohmann::json& record, const char* key, int64_t least) {
+  const auto found = record.is_object() ? record.value(key, nlohmann::json()) : nlohmann::json();
+  return found.is_number_integer() ? std::max(least, found.get<int64_t>()) : least;
+}
+
+void take_header(RunRecord& run, const nlohmann::json& line) {
+  run.header = line;
+  run.threads = number_in(line, "threads", 0);
+  run.side_by_side = number_in(line.value("settings", nlohmann::json()), "side_by_side", 1);
+}
+
 void take_end(RunRecord& run, const nlohmann::json& line) {
   run.status = line.at("status").get<std::string>();
+  run.side_by_side = number_in(line.at("cost"), "side_by_side", run.side_by_side);
   run.train_seconds = line.at("cost").at("train_seconds").get<double>();
   run.peak_memory = line.at("cost").at("peak_memory_bytes").get<int64_t>();
   if (!run.validated || run.status != "finished") return;
@@ -62,7 +75,7 @@ RunRecord run_record(const std::vector<nlohmann::json>& lines, const std::filesy
       ++number;
       const auto type = line.at("type").get<std::string>();
       if (type == "header") {
-        run.header = line;
+        take_header(run, line);
       } else if (type == "epoch") {
         take_epoch(run, line);
       } else if (type == "eval") {

@@ -35,6 +35,8 @@ struct RunRecord {
   std::optional<double> ema_top1;     ///< on the test set, of the moving average of the last weights
   double train_seconds = 0;
   int64_t peak_memory = 0;
+  int64_t threads = 0;       ///< 0: unknown
+  int64_t side_by_side = 1;  ///< most runs that shared the machine with it, itself counted
 
   bool over() const { return status != "unfinished"; }
   /// An entry of the header, whatever another version may have put there; "-" if there is none.

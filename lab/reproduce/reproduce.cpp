@@ -8,6 +8,7 @@
 #include "reproduce/cost_experiment.h"
 #include "study/run_study.h"
 #include "train/resolve.h"
+#include "train/run_folder.h"
 
 #include <fmt/format.h>
 
@@ -152,8 +153,10 @@ int run_experiment(const ReproduceOptions& options, const ReproducePlan& plan) {
     try {
       auto runs = plan.runs;
       for (auto& run : runs) {
-        if (options.jobs == 1) break;
+        const bool begun = train::RunFolder::holds_run(run.folder);
+        if (options.jobs == 1 && !begun) continue;
         if (options.selection.options.count("threads") == 0) run.settings.threads = 0;
+        study::keep_machine_of_begun(run.settings, run.folder);
         study::share_machine(run.settings, options.jobs);
         run.settings = train::resolve(std::move(run.settings));
       }

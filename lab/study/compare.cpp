@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace sgdph::lab::study {
 namespace {
 
@@ -46,6 +48,8 @@ std::vector<ComparedRun> plan_comparison(const CompareOptions& options) {
       run.seed = seed;
       run.folder = options.output_dir / fmt::format("{}-seed{}", optimizer, seed);
       auto settings = settings::combine(sources);
+      train::check_given(options.sources.options, settings);
+      keep_machine_of_begun(settings, run.folder);
       share_machine(settings, options.jobs);
       run.settings = train::resolve(std::move(settings));
       run.epochs = run.settings.epochs;
@@ -66,8 +70,13 @@ int run_comparison(const CompareOptions& options) {
   const auto result = run_study(runs, {options.output_dir, options.jobs, options.run}, [&] {
     return tables::Document().table("", summary_table(summarise(planned))).text();
   });
-  present(summarise(planned)).write(options.output_dir / "summary");
-  return result;
+  const auto rows = summarise(planned);
+  present(rows).write(options.output_dir / "summary");
+  // As of a single run: there is no figure to go by.
+  const bool all_diverged = !rows.empty() && std::all_of(rows.begin(), rows.end(), [](const auto& row) {
+    return row.diverged == row.planned;
+  });
+  return result == 0 && all_diverged ? 1 : result;
 }
 
 }  // namespace sgdph::lab::study

@@ -29,8 +29,8 @@ struct ComparedRun : PlannedRun {
 std::vector<ComparedRun> plan_comparison(const CompareOptions& options);
 
 /// Runs what is not over yet, as run_study does; shows a live table.
-/// Returns the exit code: 0, 1 if a run failed other than by diverging, or that of an interruption. Writes summary.txt,
-/// .md, .csv and .json to the folder.
+/// Returns the exit code: 0, 1 if a run failed other than by diverging, or all diverged, or that of an interruption.
+/// Writes summary.txt, .md, .csv and .json to the folder.
 int run_comparison(const CompareOptions& options);
 
 }  // namespace sgdph::lab::study

@@ -66,7 +66,7 @@ std::string closeness(const SummaryRow& first, const Rows& others) {
     const auto margin = noise(first, *row);
     seeds = seeds && over_seeds(first, *row);
     widest = std::max(widest, margin);
-    if (first.top1.mean - row->top1.mean <= margin) close.push_back(row);
+    if (is_within_noise(first, *row)) close.push_back(row);
   }
   const auto judged = seeds ? fmt::format("Welch's t-test over {} seeds, 95 %", first.top1.count)
                             : fmt::format(
@@ -107,6 +107,10 @@ std::string own_part(const std::vector<SummaryRow>& rows, double best) {
 }
 
 }  // namespace
+
+bool is_within_noise(const SummaryRow& first, const SummaryRow& row) {
+  return first.top1.mean - row.top1.mean <= noise(first, row);
+}
 
 std::string reading(const std::vector<SummaryRow>& rows) {
   Rows done;

@@ -21,6 +21,8 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <sstream>
+#include <string_view>
 #include <thread>
 
 namespace sgdph::lab::study {
@@ -41,12 +43,24 @@ std::vector<std::string> words_of(const StudyRun& run, const fs::path& config) {
   return words;
 }
 
+/// What a run said, line by line, without the program's name.
+std::vector<std::string> lines_of(const std::string& errors) {
+  constexpr std::string_view kName = "sgdph: ";
+  std::vector<std::string> lines;
+  std::istringstream in(errors);
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind(kName, 0) == 0) line = line.substr(kName.size());
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
+}
+
 /// What a run that is over came to.
 std::string end_of(const StudyRun& run) {
   const auto record = records::read_run_record(run.folder);
   if (!record) return "no record";
   const auto accuracy = record->tested ? fmt::format("test accuracy {:.2f} %, ", record->top1) : "";
-  return fmt::format("{}, {}{}", record->status, accuracy, duration_text(record->train_seconds));
+  return fmt::format("{}, {}{}", record->status, accuracy, measured_time_text(record->train_seconds));
 }
 
 /// The runs of a study as the jobs of this process see them. A run belongs to the process that holds its claim, a
@@ -109,19 +123,19 @@ class Study {
     }
   }
 
-  fs::path claim_file(size_t i) const { return options_.folder / (runs_[i].folder.filename().string() + ".claim"); }
+  fs::path claim_file(size_t i) const {
+    return options_.folder / (runs_[i].folder.filename().string() + train::kClaim);
+  }
   fs::path config_file(size_t i) const { return options_.folder / (runs_[i].folder.filename().string() + ".toml"); }
 
   /// Takes away what a killed process left beside a run that is over.
   void tidy(size_t i) const {
-    const auto half_written = config_file(i).string() + ".new";
+    remove_half_written(config_file(i));
     const auto there = [](const fs::path& path) { return fs::exists(fs::symlink_status(path)); };
-    if (!there(claim_file(i)) && !there(config_file(i)) && !there(half_written)) return;
+    if (!there(claim_file(i)) && !there(config_file(i))) return;
     const auto claim = FileLock::take(claim_file(i));
     std::error_code ignored;
-    for (const auto& file : {config_file(i), fs::path(half_written)}) {
-      if (claim) fs::remove(file, ignored);
-    }
+    if (claim) fs::remove(config_file(i), ignored);
   }
 
   /// The first run that nobody has.
@@ -137,6 +151,7 @@ class Study {
         continue;
       }
       if (claim && !train::RunFolder::in_use(runs_[i].folder)) {
+        claim->sign(own_host());
         standings_[i] = Standing::Here;
         return Taken{i, std::move(*claim)};
       }
@@ -172,15 +187,24 @@ class Study {
     fs::remove(config, ignored);
     views_.erase(i);
     changed_.notify_all();
-    // A run that diverged has its record. Bad input would be the same for every run; other failures may not be.
+    const auto lines = lines_of(end.errors);
+    for (const auto& line : lines) {
+      if (line.rfind("warning: ", 0) == 0) progress_.note(fmt::format("{}: {}", name(i), line));
+    }
+    // A run that diverged has its record.
     if (is_over(run)) return over(i);
     standings_[i] = Standing::Open;
     if (end.exit_code == kInterrupted || interrupted()) return;
     // Somebody who trains in the folder by hand was faster.
     if (train::RunFolder::in_use(run.folder)) return;
     standings_[i] = Standing::Failed;
-    progress_.note(fmt::format("{}: failed: {}", name(i), end.reason()));
-    if (end.exit_code == 2) throw UserError(fmt::format("{}: {}", run.name, end.reason()));
+    // What one run meets, another need not: the study goes on. All that it said is of use to whoever looks for the
+    // cause, and stands nowhere else.
+    const auto reason = end.reason();
+    for (const auto& line : lines) {
+      if (line.rfind("warning: ", 0) != 0 && line != reason) progress_.note(fmt::format("{}: {}", name(i), line));
+    }
+    progress_.note(fmt::format("{}: failed: {}", name(i), reason));
   }
 
   void show() {
@@ -214,8 +238,21 @@ class Study {
 
 void share_machine(settings::Settings& settings, int64_t jobs) {
   if (jobs == 1) return;
-  if (settings.threads == 0) settings.threads = std::max<int64_t>(1, core_count() / jobs);
+  if (settings.threads == 0) settings.threads = std::max<int64_t>(1, std::min(default_threads(), core_count() / jobs));
   settings.side_by_side = std::max(settings.side_by_side, jobs);
+}
+
+void keep_machine_of_begun(settings::Settings& settings, const fs::path& folder) {
+  if (!train::RunFolder::holds_run(folder)) return;
+  settings::Settings stored;
+  try {
+    stored = settings::read_stored_settings((folder / "settings.toml").string());
+  } catch (const UserError&) {
+    return;  // said where the folder is looked at
+  }
+  if (settings.threads == 0) settings.threads = stored.threads;
+  if (!settings.workers) settings.workers = stored.workers;
+  settings.side_by_side = std::max(settings.side_by_side, stored.side_by_side);
 }
 
 int run_study(

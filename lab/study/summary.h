@@ -26,9 +26,10 @@ struct SummaryRow {
   double memory = 0;                       ///< mean peak resident set, bytes
   std::optional<double> relative_seconds;  ///< to SGDM, if that finished
   std::optional<double> relative_memory;
-  int64_t test_images = 0;   ///< fewest of a run; 0: unknown
-  int64_t side_by_side = 1;  ///< most runs that shared the machine with one of them, itself counted
-  bool best = false;         ///< highest mean of the last epoch; several may share it
+  int64_t test_images = 0;       ///< fewest of a run; 0: unknown
+  int64_t side_by_side = 1;      ///< most runs that shared the machine with one of them, itself counted
+  std::vector<int64_t> threads;  ///< of its runs, each number once
+  bool best = false;             ///< highest mean of the last epoch, or within the noise of it
 };
 
 struct PlannedRun {

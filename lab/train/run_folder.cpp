@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "settings/recipe.h"
 
@@ -50,7 +51,7 @@ void RunFolder::check_free(const fs::path& path) {
   if (holds_run(path)) {
     fail(
         "{} already holds a run; continue it with --resume {} or choose another --output-dir", path.string(),
-        path.string());
+        shell_word(path.string()));
   }
   std::error_code error;
   if (fs::is_directory(path, error) && !checkpoints_in(path).empty()) {
@@ -70,6 +71,14 @@ void RunFolder::check_free(const fs::path& path) {
 
 bool RunFolder::in_use(const fs::path& path) {
   return FileLock::is_held(lock_file(path));
+}
+
+int64_t RunFolder::at_once(const fs::path& path) {
+  auto whole = fs::absolute(path).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();
+  const auto claimed = held_locks(whole.parent_path(), kClaim, own_host());
+  const bool counted = FileLock::is_held(whole.string() + kClaim);
+  return std::max<int64_t>(1, claimed + (counted ? 0 : 1));
 }
 
 RunFolder::RunFolder(fs::path path, bool writes) : path_(std::move(path)) {
@@ -92,17 +101,16 @@ void RunFolder::discard_unless_begun() const {
   if (!lock_ || !checkpoints_in(path_).empty()) return;
   // What cannot be removed is no reason to say less of what happened before.
   std::error_code ignored;
-  for (const auto& file : {settings_file(path_), log(), best(), lock_file(path_)}) fs::remove(file, ignored);
+  for (const auto& file : {settings_file(path_), log(), best(), next_best(), lock_file(path_)}) {
+    fs::remove(file, ignored);
+  }
   fs::remove(path_, ignored);
 }
 
 RunFolder RunFolder::open(const fs::path& path) {
   if (!holds_run(path)) fail("{} holds no run (no settings.toml); give the folder that train wrote", path.string());
   RunFolder folder(path);
-  for (const auto& entry : fs::directory_iterator(path)) {
-    std::error_code ignored;  // it is written over the next time
-    if (entry.path().extension() == ".new") fs::remove(entry.path(), ignored);
-  }
+  remove_all_half_written(path);
   return folder;
 }
 

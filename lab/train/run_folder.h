@@ -19,6 +19,10 @@ constexpr const char* kSettingsFile = "settings.toml";
 constexpr const char* kLastWeights = "model.pt";    ///< when the run is finished
 constexpr const char* kAveragedWeights = "ema.pt";  ///< their moving average, likewise
 constexpr const char* kBestWeights = "best.pt";     ///< of the best epoch by validation
+constexpr const char* kNextBest = "best-next.pt";   ///< the same until the checkpoint of its epoch is written
+
+/// Extension of the lock files in a study's folder, beside its runs': who holds RUN.claim has that run.
+constexpr const char* kClaim = ".claim";
 
 /// Section of a checkpoint with the moving average of the weights.
 constexpr const char* kAverageSection = "model_ema";
@@ -32,6 +36,8 @@ class RunFolder {
   static bool holds_run(const std::filesystem::path& path);
   /// Whether another process is working on it.
   static bool in_use(const std::filesystem::path& path);
+  /// Runs of its study that this machine trains now, itself counted.
+  static int64_t at_once(const std::filesystem::path& path);
 
   /// Makes the folder and writes the settings.
   static RunFolder create(const std::filesystem::path& path, const settings::Settings& settings);
@@ -49,6 +55,7 @@ class RunFolder {
   std::filesystem::path log() const { return lock_ ? path_ / records::kRunLog : std::filesystem::path(); }
   std::filesystem::path model() const { return path_ / kLastWeights; }
   std::filesystem::path best() const { return path_ / kBestWeights; }
+  std::filesystem::path next_best() const { return path_ / kNextBest; }
   std::filesystem::path averaged() const { return path_ / kAveragedWeights; }
   settings::Settings settings() const;
   void replace_settings(const settings::Settings& settings) const;

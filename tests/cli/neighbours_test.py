@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import termios
@@ -45,6 +46,10 @@ class TwoOnOneFolder(support.CommandTest):
         self.assertEqual(list((self.folder / "cmp").glob("*.claim")) + list((self.folder / "cmp").glob("*.toml")), [])
         for run in (self.folder / "cmp").glob("*/log.jsonl"):
             self.assertEqual([r["type"] for r in support.records(run.parent)].count("epoch"), 2, run)
+        # Neither was told of the other: they count who is there.
+        ends = [support.records(run.parent)[-1]["cost"]["side_by_side"] for run in (self.folder / "cmp").glob("*/log.jsonl")]
+        self.assertEqual(max(ends), 2, ends)
+        self.assertRegex((self.folder / "cmp" / "summary.txt").read_text(), "time, (up to )?2 at once")
 
     def test_what_a_killed_one_left_is_taken_over(self):
         first = self.start(*self.words("--checkpoint-every", "1"))
@@ -73,12 +78,118 @@ class TwoOnOneFolder(support.CommandTest):
         at = words.index("--threads")
         del words[at:at + 2]
         self.succeed(*words)
-        share = max(1, len(os.sched_getaffinity(0)) // 2)
+        share = max(1, min(len(os.sched_getaffinity(0)) // 2, int(os.environ.get("OMP_NUM_THREADS", 4096))))
         for run in (self.folder / "cmp").glob("*/log.jsonl"):
             self.assertEqual(support.records(run.parent)[0]["threads"], share)
 
     def test_too_many_or_no_jobs_are_refused(self):
         self.refuse(*self.words("--jobs", "0"), says="--jobs")
+
+
+class AComparisonThatIsDone(support.CommandTest):
+    """One comparison for all; each test has a copy of its folder."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.done = cls.root / "done"
+        subprocess.run([support.SGDPH, *map(str, cls.words(cls.done))], check=True, capture_output=True, cwd=cls.root)
+
+    @classmethod
+    def words(cls, folder, *extra):
+        return ["compare", "--data-path", cls.data, "--width", "0.25", "-b", "64", "--epochs", "1", "--opts", "sgdm,adam",
+                "--output-dir", folder, "--format", "json", *extra]
+
+    def setUp(self):
+        super().setUp()
+        self.output = self.folder / "cmp"
+        shutil.copytree(self.done, self.output)
+
+    def start(self, *words):
+        return subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder)
+
+    def test_several_at_once_all_end_well_and_leave_nothing_behind(self):
+        (self.output / "summary.txt.1-1.new").write_text("left by one that was killed")
+        before = sorted(p.name for p in self.done.iterdir())
+        for _ in range(4):
+            for child in [self.start(*self.words(self.output)) for _ in range(3)]:
+                out, errors = child.communicate(timeout=120)
+                self.assertEqual(child.returncode, 0, errors)
+                self.assertEqual(len(json.loads(out)), 2)
+        self.assertEqual(before, sorted(p.name for p in self.output.iterdir()))
+        pages = [self.start("report", self.output) for _ in range(3)]
+        for child in pages:
+            _, errors = child.communicate(timeout=120)
+            self.assertEqual(child.returncode, 0, errors)
+        self.assertEqual(list(self.output.glob("*.new")), [])
+
+    def test_another_number_of_jobs_or_cores_is_no_other_comparison(self):
+        threads = support.records(self.done / "adam-seed1")[0]["threads"]
+        for extra in (["--jobs", "2"], ["--jobs", "3"], []):
+            done = self.succeed(*self.words(self.output, *extra))
+            self.assertIn("done before", done.stderr)
+        shutil.rmtree(self.output / "adam-seed1")
+        # The stored number of another machine; here it would be another.
+        settings = self.output / "sgdm-seed1" / "settings.toml"
+        settings.write_text(settings.read_text().replace(f"threads = {threads}\n", "threads = 7\n"))
+        rows = json.loads(self.succeed(*self.words(self.output, "--jobs", "2")).stdout)
+        self.assertEqual([row["side_by_side"] for row in rows], [1, 2])
+        self.assertIn("time, up to 2 at once", (self.output / "summary.txt").read_text())
+        self.assertIn(" s, 2 at once", (self.output / "summary.txt").read_text())
+        self.refuse(*self.words(self.output, "--threads", "3"), says="threads is 7 in this run")
+
+    def test_the_stars_legend_is_there_if_there_is_a_star(self):
+        words = self.words(self.output)[:-1] + ["text"]
+        shown = self.succeed(*words).stdout
+        self.assertIn(" *", shown)
+        self.assertIn("* highest mean after the last epoch, or within the noise of it; also in", shown)
+        words[words.index("sgdm,adam")] = "sgdm"
+        shown = self.succeed(*words).stdout
+        self.assertNotIn("*", shown)
+        self.assertIn("also in", shown)
+
+    def test_a_run_that_cannot_be_is_one_that_failed_and_the_others_go_on(self):
+        for run in ("sgdm-seed1", "adam-seed1"):
+            shutil.rmtree(self.output / run)
+        (self.output / "sgdm-seed1").write_text("a file where a folder should be")
+        done = self.run_sgdph(*self.words(self.output))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"\[1/2\] SGDM, seed 1: failed: .*sgdm-seed1 is not a writable folder")
+        self.assertEqual([row["top1"]["n"] for row in json.loads(done.stdout)], [0, 1])
+        self.assertIn("without a finished run: SGDM", (self.output / "summary.txt").read_text())
+
+    def test_a_run_whose_checkpoints_are_garbage_is_one_that_failed(self):
+        run = self.output / "sgdm-seed1"
+        lines = (run / "log.jsonl").read_text().splitlines()
+        (run / "log.jsonl").write_text(lines[0] + "\n")
+        for checkpoint in run.glob("*.ckpt"):
+            checkpoint.write_bytes(b"garbage" * 100)
+        (self.output / "summary.txt").unlink()
+        done = self.run_sgdph(*self.words(self.output))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"\[1/2\] SGDM, seed 1: warning: .*first bytes are damaged")
+        self.assertRegex(done.stderr, r"\[1/2\] SGDM, seed 1: failed: .*no whole checkpoint")
+        self.assertTrue((self.output / "summary.txt").exists())
+
+    def test_what_a_run_warns_of_is_passed_on(self):
+        shutil.rmtree(self.output)
+        words = self.words(self.output, "--epochs", "2")
+        self.succeed(*words)
+        run = self.output / "sgdm-seed1"
+        lines = (run / "log.jsonl").read_text().splitlines()
+        (run / "log.jsonl").write_text("\n".join(lines[:2]) + "\n")  # unfinished
+        newest = max(run.glob("*.ckpt"))
+        os.truncate(newest, 100)
+        done = self.succeed(*words)
+        self.assertRegex(done.stderr, rf"\[1/2\] SGDM, seed 1: warning: {newest}: .*; trying the one before it\n")
+
+    def test_all_runs_diverged_is_no_success(self):
+        shutil.rmtree(self.output)
+        words = self.words(self.output, "--norm", "none", "--lr", "1e30")
+        for _ in range(2):
+            done = self.run_sgdph(*words)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertEqual([row["diverged"] for row in json.loads(done.stdout)], [1, 1])
 
 
 class Waiting(support.CommandTest):

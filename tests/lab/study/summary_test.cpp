@@ -28,6 +28,18 @@ PlannedRun write_run(
   return run;
 }
 
+/// A row as summarise makes it of finished runs.
+SummaryRow row(const std::string& optimizer, const std::vector<double>& top1, double relative_seconds = 0) {
+  SummaryRow made;
+  made.optimizer = optimizer;
+  made.label = optimizers::optimizer_label(optimizer);
+  made.top1 = tables::statistic(top1);
+  made.test_images = 10000;
+  made.seconds = 20;
+  if (relative_seconds > 0) made.relative_seconds = made.relative_memory = relative_seconds;
+  return made;
+}
+
 TEST(Summary, ComparesFinishedRunsWithSgdmAndMarksTheBest) {
   const TempFolder folder;
   const std::vector<PlannedRun> plan{
@@ -44,13 +56,86 @@ TEST(Summary, ComparesFinishedRunsWithSgdmAndMarksTheBest) {
   EXPECT_DOUBLE_EQ(*rows[1].relative_seconds, 2);
   EXPECT_DOUBLE_EQ(*rows[1].relative_memory, 1);
   EXPECT_TRUE(rows[1].best);
-  EXPECT_FALSE(rows[0].best);
+  EXPECT_TRUE(rows[0].best) << "two seeds do not tell them apart";
+  EXPECT_FALSE(rows[2].best);
   EXPECT_EQ(rows[2].top1.count, 0U);
   EXPECT_EQ(rows[2].diverged, 1U);
   EXPECT_FALSE(rows[2].relative_seconds);
   const auto text = present(rows).as(tables::TableFormat::Text);
   EXPECT_NE(text.find("73.00 +- 1.41 *"), std::string::npos) << text;
   EXPECT_NE(text.find("1/2, 1 diverged"), std::string::npos) << text;
+}
+
+TEST(Summary, WhoeverIsWithinTheNoiseOfTheBestIsMarkedAsTheSentenceSays) {
+  const TempFolder folder;
+  const auto write = [&](const std::string& optimizer, double top1) {
+    auto run = write_run(folder.path(), optimizer, 1, top1, 10);
+    auto lines = records::read_log(run.folder / "log.jsonl");
+    lines[0]["test_images"] = 10000;
+    records::RunLog(run.folder / "log.jsonl").start(lines);
+    return run;
+  };
+  const auto rows = summarise({write("sgdm", 90.5), write("adam", 80), write("sgd-ph", 91)});
+  EXPECT_TRUE(rows[0].best);
+  EXPECT_FALSE(rows[1].best);
+  EXPECT_TRUE(rows[2].best);
+  EXPECT_NE(reading(rows).find("SGDM is within the noise"), std::string::npos) << reading(rows);
+}
+
+TEST(Summary, ForProgramsHasEveryFigureOfTheTableAndSaysWhatTheBestIsChosenBy) {
+  auto tested = row("sgdm", {70}, 1);
+  auto validated = row("adam", {71}, 1);
+  validated.validated = true;
+  validated.planned = 3;
+  validated.other_length = 2;
+  validated.val_top1 = tables::statistic({73});
+  validated.ema_top1 = tables::statistic({74});
+  validated.side_by_side = 2;
+  validated.threads = {1, 4};
+  const auto shown = present({tested, validated});
+  const auto csv = shown.as(tables::TableFormat::Csv);
+  EXPECT_NE(
+      csv.find(",planned,other_length,best_by,val_top1_mean,val_top1_std,ema_top1_mean,ema_top1_std,"),
+      std::string::npos);
+  EXPECT_NE(csv.find(",0,0,test,,,,,1,\n"), std::string::npos) << csv;
+  EXPECT_NE(csv.find(",3,2,validation,73,0,74,0,2,1/4\n"), std::string::npos) << csv;
+  EXPECT_EQ(shown.whole[0]["best_by"], "test");
+  EXPECT_EQ(shown.whole[0]["side_by_side"], 1);
+  EXPECT_EQ(shown.whole[1]["best_by"], "validation");
+  EXPECT_EQ(shown.whole[1]["other_length"], 2);
+  EXPECT_EQ(shown.whole[1]["threads"], (std::vector<int64_t>{1, 4}));
+}
+
+TEST(Summary, TimesTakenOtherwiseThanTheOthersAreMarkedInTheirRow) {
+  auto one = row("sgdm", {70}, 1);
+  auto two = row("adam", {71}, 1);
+  one.threads = two.threads = {2};
+  const auto text = [&] { return present({one, two}).as(tables::TableFormat::Text); };
+  EXPECT_EQ(text().find("thread"), std::string::npos);
+  EXPECT_EQ(text().find("at once"), std::string::npos);
+  two.side_by_side = 2;
+  EXPECT_NE(text().find("time, up to 2 at once"), std::string::npos) << text();
+  EXPECT_NE(text().find("20.0 s, 2 at once"), std::string::npos) << text();
+  one.side_by_side = 2;
+  EXPECT_NE(text().find("time, 2 at once"), std::string::npos) << text();
+  EXPECT_EQ(text().find("20.0 s, 2 at once"), std::string::npos) << text();
+  one.threads = {1};
+  EXPECT_NE(text().find("20.0 s, 1 thread "), std::string::npos) << text();
+  EXPECT_NE(text().find("20.0 s, 2 threads"), std::string::npos) << text();
+}
+
+TEST(Summary, NeighboursThatTheEndRecordTellsOfCount) {
+  const TempFolder folder;
+  auto run = write_run(folder.path(), "sgdm", 1, 70, 10);
+  auto lines = records::read_log(run.folder / "log.jsonl");
+  lines[0]["threads"] = 3;
+  lines[0]["settings"] = {{"side_by_side", 2}};
+  records::RunLog(run.folder / "log.jsonl").start(lines);
+  EXPECT_EQ(summarise({run})[0].side_by_side, 2);
+  EXPECT_EQ(summarise({run})[0].threads, std::vector<int64_t>{3});
+  lines.back()["cost"]["side_by_side"] = 4;
+  records::RunLog(run.folder / "log.jsonl").start(lines);
+  EXPECT_EQ(summarise({run})[0].side_by_side, 4);
 }
 
 TEST(Summary, EqualBestsAreBothMarked) {
@@ -61,18 +146,6 @@ TEST(Summary, EqualBestsAreBothMarked) {
   EXPECT_TRUE(rows[0].best);
   EXPECT_FALSE(rows[1].best);
   EXPECT_TRUE(rows[2].best);
-}
-
-/// A row as summarise makes it of finished runs.
-SummaryRow row(const std::string& optimizer, const std::vector<double>& top1, double relative_seconds = 0) {
-  SummaryRow made;
-  made.optimizer = optimizer;
-  made.label = optimizers::optimizer_label(optimizer);
-  made.top1 = tables::statistic(top1);
-  made.test_images = 10000;
-  made.seconds = 20;
-  if (relative_seconds > 0) made.relative_seconds = made.relative_memory = relative_seconds;
-  return made;
 }
 
 TEST(Reading, OneSeedTellsNoMoreThanItsTestImagesDo) {
