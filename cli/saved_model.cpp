@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "formats/bytes.h"
 #include "train/run_folder.h"
 
 #include <filesystem>
@@ -37,16 +38,27 @@ lab::settings::Settings settings_over(
   return settings;
 }
 
-/// The weights that a run's folder keeps beside its checkpoints.
-SavedModel best_of_run(const fs::path& folder, lab::settings::Settings settings) {
-  const auto file = folder / lab::train::kBestWeights;
-  if (!fs::exists(file)) {
-    lab::fail(
-        "--weights best: {} keeps none: {}", folder.string(),
-        settings.val_split > 0 ? "no epoch is done yet"
-                               : "the best are chosen by validation, and it has no --val-split");
+/// The weights that a run's folder keeps beside its checkpoints: those of the epoch that the newest says is the best.
+SavedModel best_of_run(const fs::path& folder, const nlohmann::json& meta, lab::settings::Settings settings) {
+  const auto none = [&](const std::string& why) { lab::fail("--weights best: {} has none: {}", folder.string(), why); };
+  if (settings.val_split == 0) none("the best are chosen by validation, and it has no --val-split");
+  const auto epoch = meta.value("state", nlohmann::json::object()).value("best_epoch", int64_t{0});
+  if (epoch == 0) none("no epoch is done yet");
+  const auto best = meta.value("best", nlohmann::json::object());
+  bool any = false;
+  // A run that was killed has them under the other name.
+  for (const auto* name : {lab::train::kBestWeights, lab::train::kNextBest}) {
+    const auto file = folder / name;
+    if (!fs::exists(file)) continue;
+    any = true;
+    auto bytes = lab::read_file(file);
+    if (best.contains("crc32") && best["crc32"] != lab::formats::crc32(bytes)) continue;
+    return {std::move(settings), fmt::format("{} (epoch {})", file.string(), epoch), std::move(bytes)};
   }
-  return {std::move(settings), file.string(), lab::read_file(file)};
+  none(
+      any ? fmt::format("{} is of another epoch than {}, its best", lab::train::kBestWeights, epoch)
+          : fmt::format("epoch {} is its best, and {} is gone", epoch, lab::train::kBestWeights));
+  return {};
 }
 
 }  // namespace
@@ -54,7 +66,7 @@ SavedModel best_of_run(const fs::path& folder, lab::settings::Settings settings)
 SavedModel open_saved_model(const std::string& path, const SettingsOptions& given, const std::string& weights) {
   if (!fs::exists(path)) lab::fail("{} does not exist; give a run's folder, a checkpoint or a state dict", path);
   std::optional<lab::train::FoundCheckpoint> checkpoint;
-  auto bytes = fs::is_directory(path) ? std::string() : lab::read_file(path);
+  auto bytes = fs::is_directory(path) ? std::string() : lab::read_named_file(path);
   if (fs::is_directory(path)) {
     if (lab::train::checkpoints_in(path).empty()) {
       lab::fail("{} holds no checkpoint; give a run's folder, a checkpoint or a state dict", path);
@@ -72,7 +84,7 @@ SavedModel open_saved_model(const std::string& path, const SettingsOptions& give
   if (!checkpoint) return {lab::settings::combine(given.sources()), path, std::move(bytes)};
   const auto where = checkpoint->path.string();
   auto settings = settings_over(checkpoint->file, given, where);
-  if (weights == kBest) return best_of_run(path, std::move(settings));
+  if (weights == kBest) return best_of_run(path, checkpoint->file.meta, std::move(settings));
   if (weights == kEma) {
     if (!settings.model_ema) lab::fail("--weights ema: {} has none: the run had no --model-ema", where);
     return {std::move(settings), where, checkpoint->file.section(lab::train::kAverageSection, where)};

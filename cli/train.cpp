@@ -68,13 +68,15 @@ lab::settings::Settings settings_to_resume(
   sources.recipes.insert(
       sources.recipes.begin(), lab::settings::parse_recipe(lab::settings::to_toml(stored), "the run's settings"));
   auto settings = lab::settings::combine(sources);
-  lab::train::take_environment(settings, environment, options.settings.given().count("ranks") != 0);
-  settings = lab::train::resolve(settings);
+  const auto given = options.settings.given();
+  lab::train::take_environment(settings, environment, given.count("ranks") != 0);
+  settings = lab::train::fill_in(settings);
   // The command that began the run names its own batches, and is given again where a launcher starts it again.
   const bool batches_given = settings.batch_size != stored.batch_size || settings.accumulate != stored.accumulate;
   lab::train::check_same_run(
       settings.ranks == stored.ranks ? stored : lab::train::on_other_ranks(stored, settings, batches_given), settings);
-  return settings;
+  lab::train::check_given(given, settings);
+  return lab::train::resolve(settings);
 }
 
 int64_t used(int64_t images, int64_t limit) {
@@ -117,11 +119,13 @@ int conclude(
     case lab::train::RunEnd::Finished:
       progress.line(fmt::format(
           "finished: {}, {} of training; weights for Python in {}", accuracies(trainer),
-          lab::duration_text(trainer.state().train_seconds), trainer.folder().model().string()));
+          lab::measured_time_text(trainer.state().train_seconds), trainer.folder().model().string()));
       return 0;
     case lab::train::RunEnd::Interrupted:
       if (speaks) {
-        lab::print(stderr, "sgdph: {}; continue with: sgdph train --resume {}\n", trainer.message(), folder.string());
+        lab::print(
+            stderr, "sgdph: {}; continue with: sgdph train --resume {}\n", trainer.message(),
+            lab::shell_word(folder.string()));
       }
       return lab::kInterrupted;
     case lab::train::RunEnd::Diverged:
@@ -220,6 +224,7 @@ int work(const TrainOptions& options, lab::dist::Group& group) {
                               : lab::settings::combine(options.settings.sources());
   if (!plan.resume) {
     lab::train::take_environment(settings, environment, false);
+    lab::train::check_given(options.settings.given(), settings);
   }
   auto parts = lab::train::prepare_run(settings, plan.begun);
   if (!plan.resume || options.dry_run) introduce(parts, plan.path, progress);
@@ -238,7 +243,12 @@ int work(const TrainOptions& options, lab::dist::Group& group) {
                          : lab::train::RunFolder::of_another_process(plan.path));
   }
   lab::train::Trainer trainer(std::move(parts), std::move(*folder), progress, &group);
-  if (plan.resume) progress.line(fmt::format("continuing {} after step {}", plan.path.string(), trainer.state().step));
+  if (plan.resume) {
+    progress.line(
+        trainer.was_finished()
+            ? fmt::format("{} was finished before; nothing of it is written anew", plan.path.string())
+            : fmt::format("continuing {} after step {}", plan.path.string(), trainer.state().step));
+  }
   try {
     return conclude(trainer, trainer.run(), plan.path, progress, group.is_first());
   } catch (const lab::UserError&) {

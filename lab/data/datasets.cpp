@@ -45,7 +45,12 @@ std::unique_ptr<Dataset> open_part(const DatasetEntry& entry, const fs::path& pa
     if (!fs::is_directory(folder)) fail("the data folder {} is not a folder", folder.string());
     return entry.open(entry, folder, train);
   } catch (const UserError& error) {
-    fail("{}: {}; {}", entry.name, error.what(), remedy(entry, path));
+    // Whoever named a folder that is not there mistook it; the data may be elsewhere.
+    std::error_code unknown;
+    const bool named = !path.empty() && path != entry.default_path && !fs::exists(folder, unknown);
+    fail(
+        "{}: {}; {}{}", entry.name, error.what(), named ? "give the folder that has it with --data-path, or " : "",
+        remedy(entry, path));
   } catch (const fs::filesystem_error& error) {
     fail("{}: cannot read {}: {}", entry.name, error.path1().string(), error.code().message());
   }

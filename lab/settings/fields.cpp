@@ -290,7 +290,8 @@ std::vector<Field> fields_after_options(Settings& s) {
       Entry(Part::Training, "device", &s.device, "cpu, cuda or cuda:N")
           .with(&Field::network, &Field::evaluates, &Field::inspects, &Field::reproduces)
           .without(&Field::identity),
-      Entry(Part::Training, "threads", &s.threads, "threads of LibTorch; 0: all cores")
+      Entry(
+          Part::Training, "threads", &s.threads, "threads of LibTorch; 0: as many as it has cores, or OMP_NUM_THREADS")
           .in(between(0, 4096))
           .of_the_machine()
           .with(&Field::cost, &Field::evaluates, &Field::inspects),
@@ -299,7 +300,6 @@ std::vector<Field> fields_after_options(Settings& s) {
           "runs that share the machine with this one, itself counted: marks its times")
           .in(between(1, 4096))
           .of_the_machine()
-          .with(&Field::cost)
           .without(&Field::reproduces),
       Entry(Part::Training, "checkpoint_every", &s.checkpoint_every, "steps between checkpoints; 0: one per epoch")
           .in(at_least(0))

@@ -39,8 +39,11 @@ Evaluation evaluate(
   const auto wanted = options.limit > 0 ? std::min(options.limit, loader.images()) : loader.images();
   // The batch's place among those of all ranks says whether it is wanted.
   for (auto from = loader.position(); from * loader.batch_size() < wanted; from = loader.position()) {
-    const auto batch = loader.next();
+    auto batch = loader.next();
     if (!batch) break;
+    // The last batch may reach beyond what is wanted.
+    const auto most = wanted - from * loader.batch_size();
+    if (batch->labels.size(0) > most) *batch = {batch->images.narrow(0, 0, most), batch->labels.narrow(0, 0, most)};
     if (batch->labels.size(0) == 0) continue;
     const auto scores = scores_of(model, batch->images.to(device), options.bf16);
     const auto labels = batch->labels.to(device);

@@ -10,6 +10,7 @@
 #include "train/training_step.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 namespace sgdph::lab::train {
@@ -19,9 +20,31 @@ std::string absolute(const std::string& path) {
   return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
 }
 
-/// Refuses settings that mean nothing without another one.
+/// Why an option means nothing in a run of these settings; empty if it does.
+std::string idle_because(const std::string& key, const settings::Settings& s) {
+  const auto& schedule = s.lr_scheduler;
+  const auto only = [&](const std::string& takers) {
+    return fmt::format("belongs to the {}, and --lr-scheduler is {}", takers, schedule);
+  };
+  if (key == "lr_step_size" && schedule != "step") return only("schedule step");
+  if (key == "lr_gamma" && schedule != "step" && schedule != "multistep") return only("schedules step and multistep");
+  if (key == "lr_milestones" && schedule != "multistep") return only("schedule multistep");
+  if (key == "lr_min" && schedule != "cosine" && schedule != "linear") return only("schedules cosine and linear");
+  if (key == "lr_warmup_decay" && s.lr_warmup_epochs == 0) return "there is no warm-up; give --lr-warmup-epochs";
+  if (key == "eval_limit" && s.eval_every == 0) return "there are no tests within epochs; give --eval-every";
+  if (key == "norm_weight_decay" && s.norm == "none") return "the network has no norm layers; give another --norm";
+  if (key == "stem_stride" && s.model.rfind("resnet", 0) != 0) {
+    return fmt::format("{} has no stem; use it with a ResNet", s.model);
+  }
+  return "";
+}
+
+/// Refuses settings that mean nothing without another one, or at all.
 void check_companions(const settings::Settings& s) {
   const settings::Settings usual;
+  if (s.eval_every > 1 && s.eval_every != std::floor(s.eval_every)) {
+    fail("--eval-every: {} is no whole number of steps; below 1 it is a fraction of an epoch", s.eval_every);
+  }
   if (s.val_split == 0 && s.split_seed != usual.split_seed) {
     fail("--split-seed: chooses validation images, and there are none; give --val-split");
   }
@@ -36,6 +59,24 @@ void check_companions(const settings::Settings& s) {
 }  // namespace
 
 settings::Settings resolve(settings::Settings s) {
+  s = fill_in(std::move(s));
+  check_schedule(s);
+  check_companions(s);
+  return s;
+}
+
+void check_given(const settings::Layer& given, const settings::Settings& settings) {
+  for (const auto& [key, option] : given) {
+    // Back to what it is by itself is nothing to ask about.
+    settings::Settings usual;
+    const auto fields = settings::fields_of(usual);
+    const auto* field = settings::find_field(fields, key);
+    if (field != nullptr && field->get() == option.value) continue;
+    if (const auto idle = idle_because(key, settings); !idle.empty()) fail("{}: {}", option.where, idle);
+  }
+}
+
+settings::Settings fill_in(settings::Settings s) {
   const auto& data = data::dataset(s.dataset);
   find_named(models::model_infos(), "model", s.model);
   models::norm_from_name(s.norm);
@@ -44,11 +85,9 @@ settings::Settings resolve(settings::Settings s) {
   if (s.form == "auto") s.form = data.large_images() ? "imagenet" : "cifar";
   if (s.data_path.empty()) s.data_path = data.default_path;
   if (!s.workers) s.workers = std::min(data.default_workers(), core_count());
-  if (s.threads == 0) s.threads = core_count();
+  if (s.threads == 0) s.threads = default_threads();
   s.data_path = absolute(s.data_path);
   s.init = absolute(s.init);
-  check_schedule(s);
-  check_companions(s);
   return s;
 }
 
@@ -63,9 +102,10 @@ void check_same_run(const settings::Settings& stored, const settings::Settings& 
   for (size_t i = 0; i < old_fields.size(); ++i) {
     if (old_fields[i].get() == new_fields[i].get()) continue;
     if (old_fields[i].resumable && !(same_cost && old_fields[i].cost)) continue;
+    const auto text = [](const settings::Field& field) { return field.is_set() ? field.get().dump() : "not set"; };
     fail(
         "{} is {} in this run, not {}; a run is continued with its own settings, start a new one for others",
-        old_fields[i].key, old_fields[i].get().dump(), new_fields[i].get().dump());
+        old_fields[i].key, text(old_fields[i]), new_fields[i].is_set() ? text(new_fields[i]) : "left out");
   }
   const auto& schedule = stored.lr_scheduler;
   if (stored.epochs != given.epochs && (schedule == "cosine" || schedule == "linear")) {

@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/machine.h"
+#include "formats/bytes.h"
 #include "models/state_dict.h"
 #include "train/event_log.h"
 #include "train/schedule.h"
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <mutex>
 
 namespace sgdph::lab::train {
@@ -99,7 +101,12 @@ bool Trainer::must_stop() const {
 
 RunEnd Trainer::run() {
   const InterruptGuard guard;
+  if (was_finished_) {
+    write_final_weights(true);
+    return RunEnd::Finished;
+  }
   parts_.model->train();
+  count_neighbours();
   progress_.start(fraction());
   while (!stopped_ && state_.epoch < parts_.settings.epochs) {
     if (train_epoch()) finish_epoch();
@@ -128,6 +135,7 @@ bool Trainer::train_epoch() {
     take_time();
     show_progress();
     note_if_slowed();
+    count_neighbours();
     const bool wanted =
         ((every > 0 && state_.step % every == 0) || checkpoint_time_) && state_.batch < train_loader_->batches();
     if (must_stop()) {
@@ -235,6 +243,13 @@ void Trainer::note_if_slowed() {
       {{"type", "slowed"}, {"step", state_.step}, {"waited", *part}, {"threads", s.threads}, {"cores", core_count()}});
 }
 
+void Trainer::count_neighbours() {
+  constexpr double kBetweenLooks = 0.5;  // seconds
+  if (!group_.is_first() || seconds_now() - neighbours_seen_ < kBetweenLooks) return;
+  neighbours_seen_ = seconds_now();
+  at_once_ = std::max(at_once_, RunFolder::at_once(folder_.path()));
+}
+
 void Trainer::stop_here() {
   const auto path = save_checkpoint();
   if (stopped_) return;
@@ -298,6 +313,7 @@ void Trainer::finish_epoch() {
   if (events_) events_->write(record);
   log_.append(std::move(record));
   save_checkpoint();
+  settle_best();
 }
 
 void Trainer::keep_best(double top1) {
@@ -306,15 +322,31 @@ void Trainer::keep_best(double top1) {
   state_.best_epoch = state_.epoch;
   // By the test set would be a choice made with what is to judge it.
   if (judge_.validates() && group_.is_first() && weights_finite()) {
-    write_own_file(folder_.best(), {models::save_state_dict(*parts_.model)});
+    const auto weights = models::save_state_dict(*parts_.model);
+    write_own_file(folder_.next_best(), {weights});
+    best_sum_ = formats::crc32(weights);
   }
+}
+
+void Trainer::settle_best() {
+  std::error_code unknown;
+  if (stopped_ || !group_.is_first() || !std::filesystem::exists(folder_.next_best(), unknown)) return;
+  put_in_place(folder_.next_best(), folder_.best());
+}
+
+void Trainer::write_final_weights(bool only_missing) {
+  if (!group_.is_first()) return;
+  const auto wanted = [&](const std::filesystem::path& file) {
+    std::error_code unknown;
+    return !only_missing || !std::filesystem::exists(file, unknown);
+  };
+  if (wanted(folder_.model())) write_own_file(folder_.model(), {models::save_state_dict(*parts_.model)});
+  if (average_ && wanted(folder_.averaged())) write_own_file(folder_.averaged(), {average_->save()});
 }
 
 bool Trainer::finish_run() {
   // Before the log says that the run is over: whoever reads that will not come back for the weights.
-  if (group_.is_first()) write_own_file(folder_.model(), {models::save_state_dict(*parts_.model)});
-  if (average_ && group_.is_first()) write_own_file(folder_.averaged(), {average_->save()});
-  if (log_.records().back().at("type") == "end") return true;
+  write_final_weights(false);
   const auto figures = final_figures();
   if (!figures) return false;
   nlohmann::json record{
@@ -322,9 +354,7 @@ bool Trainer::finish_run() {
       {"status", "finished"},
       {"epochs", state_.epoch},
       {"steps", state_.step},
-      {"cost",
-       {{"train_seconds", state_.train_seconds},
-        {"peak_memory_bytes", std::max(state_.peak_memory, peak_memory_bytes())}}}};
+      {"cost", whole_cost(state_.train_seconds)}};
   record.update(*figures);
   log_.append(std::move(record));
   return true;
@@ -349,9 +379,7 @@ void Trainer::diverge(const std::string& what) {
        {"epochs", state_.epoch},
        {"steps", state_.step},
        {"message", message_},
-       {"cost",
-        {{"train_seconds", state_.train_seconds + state_.seconds},
-         {"peak_memory_bytes", std::max(state_.peak_memory, peak_memory_bytes())}}}});
+       {"cost", whole_cost(state_.train_seconds + state_.seconds)}});
 }
 
 }  // namespace sgdph::lab::train

@@ -71,6 +71,8 @@ class Trainer {
   const RunState& state() const { return state_; }
   /// The records so far.
   const records::RunLog& log() const { return log_; }
+  /// Whether the run was finished before: nothing of it is written anew.
+  bool was_finished() const { return was_finished_; }
   /// What happened when a run ends early, in one line.
   const std::string& message() const { return message_; }
 
@@ -88,8 +90,16 @@ class Trainer {
   void average_weights();
   /// Runs the evaluation with the averages in the network's place.
   Evaluation with_averages(const std::function<Evaluation()>& evaluation);
-  /// Notes the best epoch; where that is by validation its weights are written.
+  /// Notes the best epoch; where that is by validation its weights are written. They take the place of those before
+  /// when the checkpoint says that they are the best: whenever the run is killed, both speak of the same epoch.
   void keep_best(double top1);
+  void settle_best();
+  /// What the folder has of the best weights that the checkpoint speaks of; true if they are lost, and the best epoch
+  /// has to be found again.
+  bool best_is_lost(const RunState& state);
+  /// The log as it is if the run of this checkpoint came to its end; empty otherwise.
+  std::vector<nlohmann::json> finished_log(const RunState& state, size_t records) const;
+  void write_final_weights(bool only_missing);
   /// Whether a test within the epoch is due after the last step, and was not made yet.
   bool test_due() const;
   /// A test within the epoch; made when the run is continued if it was interrupted.
@@ -110,6 +120,10 @@ class Trainer {
   void show_progress();
   /// Once a run: a line in the log if others take its cores.
   void note_if_slowed();
+  /// How many runs of its study share the machine, looked at now and then.
+  void count_neighbours();
+  /// What the end of the log says of time and memory.
+  nlohmann::json whole_cost(double seconds) const;
   int64_t steps_per_epoch() const;
   /// Images of the step that begins at a batch, over all ranks.
   int64_t images_of_step(const std::vector<data::Batch>& own);
@@ -135,7 +149,11 @@ class Trainer {
   records::RunLog log_;
   std::unique_ptr<EventLog> events_;  ///< null without --tensorboard
   RunState state_;
+  std::optional<uint32_t> best_sum_;  ///< checksum of the best weights, if they are kept
+  bool was_finished_ = false;
   CoreWatch core_watch_;
+  int64_t at_once_ = 1;            ///< most runs of its study on this machine, itself counted
+  double neighbours_seen_ = -1e9;  ///< when they were counted, in seconds
   std::optional<RunEnd> stopped_;
   bool stop_agreed_ = false;      ///< by all ranks
   bool checkpoint_time_ = false;  ///< likewise

@@ -2,7 +2,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/machine.h"
+#include "formats/bytes.h"
 #include "models/state_dict.h"
 #include "train/trainer.h"
 
@@ -13,6 +15,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
 
 namespace sgdph::lab::train {
@@ -66,6 +69,21 @@ void Trainer::restore(const formats::CheckpointFile& file) {
       fail("--epochs: the run has done {} epochs already, more than {}", state.epoch, s.epochs);
     }
     auto records = file.meta.at("records").get<std::vector<nlohmann::json>>();
+    if (file.meta.contains("best")) best_sum_ = file.meta.at("best").at("crc32").get<uint32_t>();
+    last_lr_ = file.meta.value("last_lr", parts_.optimizer->lr());
+    at_once_ = file.meta.value("side_by_side", int64_t{1});
+    if (group_.agree("best", [&] { return nlohmann::json(best_is_lost(state)); }).get<bool>()) {
+      state.best_epoch = 0;
+      state.best_top1 = 0;
+      best_sum_.reset();
+    }
+    state_ = state;
+    auto whole = group_.agree("log", [&] { return nlohmann::json(finished_log(state, records.size())); })
+                     .get<std::vector<nlohmann::json>>();
+    if (!whole.empty()) {
+      was_finished_ = true;
+      return log_.take_over(std::move(whole));
+    }
     auto& head = records.at(0);
     if (head.at("threads") != s.threads) {
       spdlog::warn(
@@ -76,12 +94,54 @@ void Trainer::restore(const formats::CheckpointFile& file) {
     note_ranks(head);
     folder_.replace_settings(s);
     log_.start(std::move(records));
-    state_ = state;
-    last_lr_ = file.meta.value("last_lr", parts_.optimizer->lr());
   } catch (const c10::Error& error) {
     fail("{}: the checkpoint does not fit: {}", where, error.what_without_backtrace());
   } catch (const nlohmann::json::exception& error) {
     fail("{}: the checkpoint's header lacks something: {}", where, error.what());
+  }
+}
+
+bool Trainer::best_is_lost(const RunState& state) {
+  if (!judge_.validates() || !best_sum_) return false;
+  const auto holds = [&](const std::filesystem::path& file) {
+    std::error_code unknown;
+    return std::filesystem::exists(file, unknown) && formats::crc32(read_file(file)) == *best_sum_;
+  };
+  if (holds(folder_.next_best())) {
+    put_in_place(folder_.next_best(), folder_.best());  // the run ended in between
+  } else {
+    std::error_code none;
+    std::filesystem::remove(folder_.next_best(), none);  // of an epoch that is still to come
+  }
+  if (holds(folder_.best())) return false;
+  if (state.best_epoch == state.epoch && state.batch == 0) {
+    write_own_file(folder_.best(), {models::save_state_dict(*parts_.model)});
+    return false;
+  }
+  std::error_code unknown;
+  const auto what = fmt::format(
+      "{} {}: the weights of epoch {}, the best by validation so far, are lost", folder_.best().string(),
+      std::filesystem::exists(folder_.best(), unknown) ? "is of another epoch" : "is gone", state.best_epoch);
+  if (state.epoch == parts_.settings.epochs) {
+    fail("{}, and no epoch is left; the last weights are in {}", what, folder_.model().filename().string());
+  }
+  spdlog::warn("{}; from here on the best of the epochs to come is kept", what);
+  return true;
+}
+
+std::vector<nlohmann::json> Trainer::finished_log(const RunState& state, size_t records) const {
+  if (state.epoch != parts_.settings.epochs || state.batch != 0) return {};
+  try {
+    auto whole = records::read_log(folder_.log());
+    if (whole.size() != records + 1) return {};
+    const auto& end = whole.back();
+    const bool finished = end.value("type", "") == "end" && end.value("status", "") == "finished" &&
+                          end.value("steps", int64_t{-1}) == state.step;
+    return finished ? whole : std::vector<nlohmann::json>();
+  } catch (const UserError&) {
+    return {};  // the checkpoint has all but its end
+  } catch (const nlohmann::json::exception&) {
+    return {};
   }
 }
 
@@ -105,7 +165,9 @@ std::string Trainer::save_checkpoint() {
       {"classes", parts_.data.train->classes()},
       {"state", state_},
       {"last_lr", last_lr_},
+      {"side_by_side", at_once_},
       {"records", log_.records()}};
+  if (best_sum_) meta["best"] = {{"epoch", state_.best_epoch}, {"crc32", *best_sum_}};
   const auto model = models::save_state_dict(*parts_.model);
   const auto optimizer = parts_.optimizer->save();
   const auto schedule = archived(*schedule_);

@@ -72,6 +72,13 @@ nlohmann::json Trainer::epoch_record(const nlohmann::json& judged, double second
   return record;
 }
 
+nlohmann::json Trainer::whole_cost(double seconds) const {
+  return {
+      {"train_seconds", seconds},
+      {"peak_memory_bytes", std::max(state_.peak_memory, peak_memory_bytes())},
+      {"side_by_side", std::max(at_once_, parts_.settings.side_by_side)}};
+}
+
 void Trainer::say_epoch(const nlohmann::json& record) const {
   const auto figure = [&](const std::string& key) { return record.at(key).get<double>(); };
   const auto averaged = average_ ? fmt::format("  EMA {:5.2f} %", figure("ema_" + judge_.key() + "_top1")) : "";

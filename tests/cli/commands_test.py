@@ -67,6 +67,11 @@ class Train(support.CommandTest):
         self.succeed("train", "--resume", stopped)
         self.assert_same_run(often, stopped)
 
+    def test_tests_within_epochs_take_as_many_images_as_they_are_told_to(self):
+        run = self.folder / "run"
+        self.succeed(*self.small("sgdm", 1, run, "--eval-every", "4", "--eval-limit", "40"))
+        self.assertEqual([r["images"] for r in support.records(run) if r["type"] == "eval"], [40])
+
     def test_the_logs_rate_of_an_epoch_is_that_of_its_last_step(self):
         output = self.folder / "run"
         self.succeed(*self.small("sgdm", 2, output, "--lr", "0.8", "--lr-scheduler", "linear"))

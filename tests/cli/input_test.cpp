@@ -70,6 +70,31 @@ TEST_F(Options, ValuesOfTheWrongKindOrOutOfRangeAreRefused) {
   refuse_train({"--kernels", "fats"}, {"'fats'", "'fast'"});
 }
 
+TEST_F(Options, WhatWouldDoNothingIsRefused) {
+  refuse_train({"--model", "vgg11", "--stem-stride", "2"}, {"--stem-stride: vgg11 has no stem"});
+  refuse_train({"--eval-every", "1.5"}, {"--eval-every: 1.5 is no whole number of steps"});
+  refuse_train({"--eval-limit", "100"}, {"--eval-limit", "give --eval-every"});
+  refuse_train({"--norm", "none", "--norm-weight-decay", "0"}, {"--norm-weight-decay", "no norm layers"});
+  refuse_train({"--lr-scheduler", "linear", "--lr-step-size", "3"}, {"--lr-step-size", "schedule step", "is linear"});
+  refuse_train({"--lr-scheduler", "cosine", "--lr-gamma", "0.5"}, {"--lr-gamma", "step and multistep"});
+  refuse_train({"--lr-min", "0.01"}, {"--lr-min", "cosine and linear", "is step"});
+  refuse_train({"--lr-warmup-decay", "0.1"}, {"--lr-warmup-decay", "give --lr-warmup-epochs"});
+  refuse({"compare", "--data-path", data(), "--lr-scheduler", "linear", "--lr-step-size", "3"}, {"--lr-step-size"});
+}
+
+TEST_F(Options, WhatARecipeSetsForTheGeneralCaseMayDoNothing) {
+  const auto file = in_folder("recipe.toml");
+  write_bytes(
+      file,
+      "[run]\nlr_step_size = 3\nlr_gamma = 0.5\neval_limit = 100\nstem_stride = 2\nnorm_weight_decay = 0.0\n"
+      "lr_warmup_decay = 0.1\n");
+  const Words dry{"train", "--config", file, "--data-path", data(), "--dry-run"};
+  succeed(dry + Words{"--lr-scheduler", "linear", "--norm", "none"});
+  succeed(dry + Words{"--model", "vgg11", "--form", "cifar", "--width", "0.05", "--lr-scheduler", "constant"});
+  // So may an option that says no more than what holds anyway.
+  succeed({"train", "--data-path", data(), "--dry-run", "--eval-limit", "0", "--stem-stride", "0"});
+}
+
 TEST_F(Options, ASettingTheOptimizerDoesNotHaveIsRefused) {
   refuse_train({"--opt", "adam", "--rule", "paper"}, {"rule is not a setting of adam"});
   refuse_train({"--opt", "sgdm", "--curvature-batch", "1/8"}, {"curvature_batch is not a setting of sgdm"});
@@ -105,7 +130,11 @@ class Data : public CommandTest {
 };
 
 TEST_F(Data, AMissingFolderIsNamedWithTheRemedy) {
-  refuse({"train", "--data-path", in_folder("nowhere")}, {"nowhere", "dataset-fashion-mnist"});
+  refuse(
+      {"train", "--data-path", in_folder("nowhere")},
+      {"the data folder " + in_folder("nowhere") +
+       " does not exist; give the folder that has it with --data-path, or "
+       "install Debian's dataset-fashion-mnist"});
 }
 
 TEST_F(Data, ATruncatedFileIsNamed) {
@@ -187,6 +216,8 @@ TEST_F(Output, OnlyMoreEpochsMayBeAskedForWhenARunIsContinued) {
   succeed(small("sgdm", 1, output));
   refuse({"train", "--resume", output, "--lr", "0.5"}, {"lr is 0.1", "0.5"});
   refuse({"train", "--resume", output, "--model", "resnet20"}, {"model is", "resnet20"});
+  refuse(
+      {"train", "--resume", output, "--norm-weight-decay", "0"}, {"norm_weight_decay is not set in this run, not 0.0"});
   succeed({"train", "--resume", output, "--epochs", "2"});
   refuse({"train", "--resume", output, "--epochs", "1"}, {"--epochs", "2 epochs already"});
   EXPECT_EQ(records_of(output + "/log.jsonl", "epoch").size(), 2U);

@@ -84,6 +84,20 @@ class Train(Subject):
         return self.test.small("sgd-ph", 3, folder / "run", "--checkpoint-every", 2, "--tensorboard")
 
 
+class AutoResume(Subject):
+    """All that a run may keep beside its weights, by the same command every time."""
+
+    def words(self, folder):
+        return self.test.small("sgdm", 3, folder / "run", "--auto-resume", "--checkpoint-every", 2, "--val-split", 64, "--model-ema",
+                               "--model-ema-steps", 2, "--model-ema-decay", 0.99, "--eval-every", 0.5)
+
+    def check(self, folder, tidy=True):
+        super().check(folder, tidy)
+        end = support.records(folder / "run")[-1]
+        self.test.assertEqual(end["status"], "finished")
+        self.test.assertEqual([p.name for p in folder.rglob("best*")], ["best.pt"])
+
+
 class Compare(Subject):
     def words(self, folder):
         return ["compare", "--data-path", self.test.data, "--width", "0.5", "-b", "64", "--epochs", "2", "--threads", "1",
@@ -159,7 +173,7 @@ class Kills(support.CommandTest):
         print(f"{subject.name}: {killed} kills in {rounds} rounds, every round like the calm one", flush=True)
 
     def torment_all(self, kills):
-        shares = {Train: 0.45, Compare: 0.15, Reproduce: 0.1, Fetch: 0.3}
+        shares = {Train: 0.25, AutoResume: 0.2, Compare: 0.15, Reproduce: 0.1, Fetch: 0.3}
         subjects = [kind(self, kind.__name__.lower()) for kind in shares]
         for subject in subjects:
             subject.begin()
@@ -271,6 +285,9 @@ class PowerCuts(support.CommandTest):
 
     def test_a_run_goes_on_after_a_power_cut(self):
         self.cut_power(Train, 6)
+
+    def test_a_run_with_all_that_it_may_keep_goes_on_after_a_power_cut(self):
+        self.cut_power(AutoResume, 6)
 
     def test_a_comparison_goes_on_after_a_power_cut(self):
         self.cut_power(Compare, 3)

@@ -1,10 +1,13 @@
 """Runs that are stopped in every way and continued end with the same bits as undisturbed ones."""
 
+import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -90,9 +93,9 @@ class Resume(support.CommandTest):
         return errors
 
     def test_ctrl_c_writes_a_checkpoint_and_says_how_to_continue(self):
-        output = self.folder / "run"
+        output = self.folder / "a user's run"
         errors = self.interrupted_run(output)
-        self.assertIn(f"continue with: sgdph train --resume {output}", errors)
+        self.assertIn(f"continue with: sgdph train --resume {shlex.quote(str(output))}\n", errors)
         newest = max(output.glob("*.ckpt"))
         self.assertIn(str(newest), errors)
         step = int(newest.stem.split("-")[1])
@@ -142,6 +145,86 @@ class Resume(support.CommandTest):
 
     def test_an_empty_newest_checkpoint_is_noticed_and_the_one_before_it_used(self):
         self.damage_newest(lambda path: os.truncate(path, 0))
+
+    def test_first_bytes_that_are_no_checkpoints_are_noticed_and_the_one_before_it_used(self):
+        for damage in (lambda size: bytes(size), lambda size: random.Random(1).randbytes(size)):
+            with self.subTest():
+                self.damage_newest(lambda path: path.write_bytes(damage(path.stat().st_size)))
+                self.folder = Path(tempfile.mkdtemp(dir=self.root))
+
+    def test_a_finished_run_stays_as_it_is(self):
+        run = self.folder / "run"
+        self.succeed(*self.small("sgdm", 2, run, "--val-split", "64", "--model-ema"))
+        def state():
+            return {p.name: (p.read_bytes(), p.stat().st_mtime_ns, p.stat().st_ino) for p in run.iterdir()}
+
+        before = state()
+        for words in (["--resume", run], ["--resume", run, "--threads", "2"], ["--auto-resume", "--output-dir", run]):
+            shown = self.succeed("train", *words, *([] if "--resume" in words else self.small("sgdm", 2, None, "--val-split", "64", "--model-ema")[1:])).stdout
+            self.assertIn("was finished before", shown)
+            self.assertRegex(shown, r"finished: test accuracy .* [0-9]\.[0-9] s of training")
+            self.assertEqual(before, state())
+        for name in ("model.pt", "ema.pt"):
+            (run / name).unlink()
+        self.succeed("train", "--resume", run)
+        self.assertEqual({n: s[0] for n, s in before.items()}, {n: s[0] for n, s in state().items()})
+
+    def best_at_first(self, run, *extra):
+        """A run whose first epoch is the best: from the second on nothing is learned, and then it is spoiled."""
+        self.succeed(*self.small("sgdm", 2, run, "--val-split", "64", "--lr-scheduler", "multistep", "--lr-milestones", "1",
+                                 "--lr-gamma", "1e3", "--keep-checkpoints", "9", *extra))
+        end = support.records(run)[-1]
+        self.assertEqual(end["best_epoch"], 1)
+        return end
+
+    def test_best_weights_are_those_of_the_best_epoch_whenever_the_run_is_killed(self):
+        calm, wild = self.folder / "calm", self.folder / "wild"
+        words = self.small("sgdm", 2, None, "--val-split", "64")
+        self.succeed(*words, "--output-dir", calm)
+        # Every rename puts a file in place: killed at each of the first epochs' in turn.
+        self.succeed(*words, "--output-dir", self.folder / "counted", env=support.with_faults(self.folder / "counted", self.folder / "count"))
+        renames = support.calls_in(self.folder / "count")["rename"]
+        for at in range(3, renames + 1):
+            shutil.rmtree(wild, ignore_errors=True)
+            self.run_sgdph(*words, "--output-dir", wild, env=support.with_faults(wild, self.folder / "count", call="rename", at=at, error="kill"))
+            checkpoints = sorted(wild.glob("*.ckpt"))
+            if checkpoints:
+                done = self.succeed("eval", wild, "--weights", "best", "--json")
+                self.assertIn("(epoch ", json.loads(done.stdout)["source"])
+            self.succeed("train", "--resume", wild)
+            self.assert_same_run(calm, wild)
+            self.assertFalse((wild / "best-next.pt").exists())
+
+    def test_best_weights_that_are_gone_are_spoken_of(self):
+        run = self.folder / "run"
+        self.best_at_first(run)
+        self.assertIn("best.pt (epoch 1) on", self.succeed("eval", run, "--weights", "best").stdout)
+        other = (run / "model.pt").read_bytes()
+        (run / "best.pt").unlink()
+        self.refuse("eval", run, "--weights", "best", says="epoch 1 is its best, and best.pt is gone")
+        self.refuse("train", "--resume", run, says=["best.pt is gone: the weights of epoch 1, the best by validation so far, are lost",
+                                                    "no epoch is left"])
+        (run / "best.pt").write_bytes(other)
+        self.refuse("eval", run, "--weights", "best", says="best.pt is of another epoch than 1")
+        done = self.succeed("train", "--resume", run, "--epochs", "3")
+        self.assertIn("warning: ", done.stderr)
+        self.assertIn("the best of the epochs to come is kept", done.stderr)
+        self.assertEqual(support.records(run)[-1]["best_epoch"], 3)
+        self.assertIn("(epoch 3)", self.succeed("eval", run, "--weights", "best").stdout)
+
+    def test_best_weights_of_the_last_epoch_are_written_again_from_the_checkpoint(self):
+        run = self.folder / "run"
+        self.succeed(*self.small("sgdm", 1, run, "--val-split", "64"))
+        best = (run / "best.pt").read_bytes()
+        (run / "best.pt").unlink()
+        self.succeed("train", "--resume", run)
+        self.assertEqual((run / "best.pt").read_bytes(), best)
+
+    def test_what_differs_when_a_run_is_continued_is_said_as_it_is(self):
+        run = self.folder / "a run"
+        self.succeed(*self.small("sgdm", 1, run, "--model-ema", "--model-ema-steps", "2"))
+        self.refuse("train", "--resume", run, "--no-model-ema", says="model_ema is true in this run, not false")
+        self.refuse("train", "--resume", run, "--norm-weight-decay", "0", says="norm_weight_decay is not set in this run, not 0.0")
 
     def test_a_full_disk_loses_neither_the_previous_checkpoint_nor_the_log(self):
         disk = self.folder / "disk"
