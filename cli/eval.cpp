@@ -56,14 +56,16 @@ int evaluate_together(
   if (!group.is_first()) return 0;
   if (!options.export_to.empty()) lab::write_file_atomically(options.export_to, {lab::models::save_state_dict(*model)});
   if (options.json) {
-    const nlohmann::json record{{"source", saved.source},      {"weights", options.weights},
-                                {"dataset", settings.dataset}, {"images", result.images},
-                                {"top1", result.top1},         {"top5", result.top5},
-                                {"loss", result.loss},         {"damaged_images", result.damaged}};
+    nlohmann::json record{{"source", saved.source},      {"weights", options.weights},
+                          {"dataset", settings.dataset}, {"images", result.images},
+                          {"top1", result.top1},         {"top5", result.top5},
+                          {"loss", result.loss},         {"damaged_images", result.damaged}};
+    if (saved.epoch > 0) record["epoch"] = saved.epoch;
     lab::print("{}\n", record.dump());
   } else {
     lab::print(
-        "{}{} on {} ({} images): top-1 {:.2f} %  top-5 {:.2f} %  loss {:.4f}\n", saved.source,
+        "{}{}{} on {} ({} images): top-1 {:.2f} %  top-5 {:.2f} %  loss {:.4f}\n", saved.source,
+        saved.epoch > 0 ? fmt::format(", epoch {},", saved.epoch) : "",
         options.weights == kEma ? ", moving average," : "", settings.dataset, result.images, result.top1, result.top5,
         result.loss);
     if (result.damaged > 0) lab::print("{} damaged images were left out\n", result.damaged);

@@ -53,7 +53,7 @@ SavedModel best_of_run(const fs::path& folder, const nlohmann::json& meta, lab::
     any = true;
     auto bytes = lab::read_file(file);
     if (best.contains("crc32") && best["crc32"] != lab::formats::crc32(bytes)) continue;
-    return {std::move(settings), fmt::format("{} (epoch {})", file.string(), epoch), std::move(bytes)};
+    return {std::move(settings), file.string(), std::move(bytes), epoch};
   }
   none(
       any ? fmt::format("{} is of another epoch than {}, its best", lab::train::kBestWeights, epoch)

@@ -11,6 +11,7 @@ struct SavedModel {
   lab::settings::Settings settings;  ///< unresolved
   std::string source;                ///< the file the weights are from
   std::string state_dict;            ///< bytes
+  int64_t epoch = 0;                 ///< that they are of, if they are the best by validation
 };
 
 // Which of a run's weights.

@@ -88,6 +88,20 @@ class Entry {
     ((field_.*attributes = false), ...);
     return *this;
   }
+  /// Without it: given on the command line it is refused.
+  Entry& idle_because(std::function<std::string(const Settings&)> idle) {
+    field_.idle = std::move(idle);
+    return *this;
+  }
+  /// It belongs to these schedules.
+  Entry& of_schedules(const std::vector<std::string>& names) {
+    return idle_because([names](const Settings& s) -> std::string {
+      if (std::find(names.begin(), names.end(), s.lr_scheduler) != names.end()) return "";
+      return fmt::format(
+          "belongs to the schedule{} {}, and --lr-scheduler is {}", names.size() == 1 ? "" : "s",
+          fmt::join(names, " and "), s.lr_scheduler);
+    });
+  }
   /// Says where and how a run is done, not what it gives.
   Entry& of_the_machine() {
     with(&Field::resumable, &Field::reproduces);
@@ -195,7 +209,10 @@ std::vector<Field> fields_before_options(Settings& s) {
           "stride of a ResNet's first convolution; 2 makes the rest work on a quarter of the pixels; 0: as the form "
           "has it")
           .in(between(0, 4))
-          .zero_is("as the form has it"),
+          .zero_is("as the form has it")
+          .idle_because([](const Settings& s) {
+            return s.model.rfind("resnet", 0) == 0 ? "" : s.model + " has no stem; use it with a ResNet";
+          }),
       Entry(Part::Model, "kernels", &s.kernels, "fast: our layers with cheap second derivatives; stock: LibTorch's")
           .one_of({"fast", "stock"})
           .without(&Field::of_task),
@@ -216,7 +233,10 @@ std::vector<Field> fields_after_options(Settings& s) {
           Part::Optimizer, "norm_weight_decay", &s.norm_weight_decay,
           "weight decay of norm layers' gains, and of their shifts unless --bias-weight-decay says otherwise; by "
           "default as of the rest")
-          .in(at_least(0)),
+          .in(at_least(0))
+          .idle_because([](const Settings& s) {
+            return s.norm == "none" ? "the network has no norm layers; give another --norm" : "";
+          }),
       Entry(
           Part::Optimizer, "bias_weight_decay", &s.bias_weight_decay,
           "weight decay of every parameter called bias, norm layers' included; by default as of the rest")
@@ -224,17 +244,27 @@ std::vector<Field> fields_after_options(Settings& s) {
 
       Entry(Part::Schedule, "lr_scheduler", &s.lr_scheduler, "learning rate over time")
           .one_of({"step", "multistep", "cosine", "linear", "constant"}),
-      Entry(Part::Schedule, "lr_step_size", &s.lr_step_size, "step: times gamma every so many epochs").in(at_least(1)),
-      Entry(Part::Schedule, "lr_gamma", &s.lr_gamma, "factor of step and multistep").in(above(0)),
+      Entry(Part::Schedule, "lr_step_size", &s.lr_step_size, "step: times gamma every so many epochs")
+          .in(at_least(1))
+          .of_schedules({"step"}),
+      Entry(Part::Schedule, "lr_gamma", &s.lr_gamma, "factor of step and multistep")
+          .in(above(0))
+          .of_schedules({"step", "multistep"}),
       Entry(Part::Schedule, "lr_milestones", &s.lr_milestones, "multistep: epochs, with commas between")
-          .in(between(0, kMost)),
-      Entry(Part::Schedule, "lr_min", &s.lr_min, "cosine and linear: learning rate at the end").in(at_least(0)),
+          .in(between(0, kMost))
+          .of_schedules({"multistep"}),
+      Entry(Part::Schedule, "lr_min", &s.lr_min, "cosine and linear: learning rate at the end")
+          .in(at_least(0))
+          .of_schedules({"cosine", "linear"}),
       Entry(Part::Schedule, "lr_warmup_epochs", &s.lr_warmup_epochs, "epochs of linear warm-up; may be a fraction")
           .in(at_least(0)),
       Entry(
           Part::Schedule, "lr_warmup_decay", &s.lr_warmup_decay,
           "fraction of the learning rate the warm-up starts from")
-          .in(between(0, 1)),
+          .in(between(0, 1))
+          .idle_because([](const Settings& s) {
+            return s.lr_warmup_epochs == 0 ? "there is no warm-up; give --lr-warmup-epochs" : "";
+          }),
 
       Entry(Part::Training, "epochs", &s.epochs, "passes over the training set")
           .in(at_least(1))
@@ -250,6 +280,9 @@ std::vector<Field> fields_after_options(Settings& s) {
           Part::Training, "eval_limit", &s.eval_limit,
           "images of the tests within epochs, the first so many; 0: all of the test set")
           .in(at_least(0))
+          .idle_because([](const Settings& s) {
+            return s.eval_every == 0 ? "there are no tests within epochs; give --eval-every" : "";
+          })
           .zero_is("all")
           .of_the_machine()
           .with(&Field::in_step)

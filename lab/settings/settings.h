@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -103,6 +104,9 @@ struct Field {
   std::vector<std::string> choices;
   std::string table;      ///< what `sgdph list` calls the names it takes; checked where the table is
   std::string zero_text;  ///< what 0 stands for
+
+  /// Why it does nothing in a run of these settings; empty if it does something.
+  std::function<std::string(const Settings& settings)> idle;
 
   bool resumable = false;        ///< may differ when a run is continued
   bool result = true;            ///< false: says where and how a run is done, not what it gives

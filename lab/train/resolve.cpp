@@ -20,25 +20,6 @@ std::string absolute(const std::string& path) {
   return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
 }
 
-/// Why an option means nothing in a run of these settings; empty if it does.
-std::string idle_because(const std::string& key, const settings::Settings& s) {
-  const auto& schedule = s.lr_scheduler;
-  const auto only = [&](const std::string& takers) {
-    return fmt::format("belongs to the {}, and --lr-scheduler is {}", takers, schedule);
-  };
-  if (key == "lr_step_size" && schedule != "step") return only("schedule step");
-  if (key == "lr_gamma" && schedule != "step" && schedule != "multistep") return only("schedules step and multistep");
-  if (key == "lr_milestones" && schedule != "multistep") return only("schedule multistep");
-  if (key == "lr_min" && schedule != "cosine" && schedule != "linear") return only("schedules cosine and linear");
-  if (key == "lr_warmup_decay" && s.lr_warmup_epochs == 0) return "there is no warm-up; give --lr-warmup-epochs";
-  if (key == "eval_limit" && s.eval_every == 0) return "there are no tests within epochs; give --eval-every";
-  if (key == "norm_weight_decay" && s.norm == "none") return "the network has no norm layers; give another --norm";
-  if (key == "stem_stride" && s.model.rfind("resnet", 0) != 0) {
-    return fmt::format("{} has no stem; use it with a ResNet", s.model);
-  }
-  return "";
-}
-
 /// Refuses settings that mean nothing without another one, or at all.
 void check_companions(const settings::Settings& s) {
   const settings::Settings usual;
@@ -66,13 +47,12 @@ settings::Settings resolve(settings::Settings s) {
 }
 
 void check_given(const settings::Layer& given, const settings::Settings& settings) {
-  for (const auto& [key, option] : given) {
+  settings::Settings usual;
+  for (const auto& field : settings::fields_of(usual)) {
+    const auto option = given.find(field.key);
     // Back to what it is by itself is nothing to ask about.
-    settings::Settings usual;
-    const auto fields = settings::fields_of(usual);
-    const auto* field = settings::find_field(fields, key);
-    if (field != nullptr && field->get() == option.value) continue;
-    if (const auto idle = idle_because(key, settings); !idle.empty()) fail("{}: {}", option.where, idle);
+    if (option == given.end() || !field.idle || field.get() == option->second.value) continue;
+    if (const auto why = field.idle(settings); !why.empty()) fail("{}: {}", option->second.where, why);
   }
 }
 

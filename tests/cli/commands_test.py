@@ -165,7 +165,7 @@ class Eval(support.CommandTest):
         self.assertLess(end["best_epoch"], 4)
         last, best = (json.loads(self.succeed("eval", output, "--weights", weights, "--json").stdout)
                       for weights in ("last", "best"))
-        self.assertEqual(best["source"], str(output / "best.pt"))
+        self.assertEqual((best["source"], best["epoch"]), (str(output / "best.pt"), end["best_epoch"]))
         for figure in ("top1", "top5"):
             self.assertEqual((last[figure], best[figure]), (end["test_" + figure], end["best_test_" + figure]))
         self.refuse("eval", max(output.glob("*.ckpt")), "--weights", "best", says="give the run's folder")
@@ -257,7 +257,8 @@ class Compare(support.CommandTest):
         self.assert_same_run(calm, self.folder / "cmp" / "sgdm-seed1")
 
     def test_a_run_that_diverges_has_its_place_in_the_table(self):
-        done = self.succeed(*self.words("--opts", "sgdm", "--lr", "1e30"))
+        done = self.run_sgdph(*self.words("--opts", "sgdm", "--lr", "1e30"))
+        self.assertEqual(done.returncode, 1, "as of a run by itself: there is no other")
         self.assertIn("1 diverged", done.stdout)
 
 
