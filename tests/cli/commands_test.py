@@ -358,10 +358,11 @@ class Lists(support.CommandTest):
             self.assertIn(part, text)
 
     def complete(self, *words):
-        script = (
-            'source <("$0" completion bash); COMP_WORDS=(sgdph "$@"); COMP_CWORD=$#; _sgdph; printf "%s\\n" "${COMPREPLY[@]}"'
-        )
-        done = subprocess.run(["bash", "-c", script, support.SGDPH, *words], capture_output=True, text=True, cwd=self.folder)
+        completion = self.root / "completion.bash"  # made once
+        if not completion.exists():
+            completion.write_text(self.succeed("completion", "bash").stdout)
+        script = 'source "$0"; COMP_WORDS=(sgdph "$@"); COMP_CWORD=$#; _sgdph; printf "%s\\n" "${COMPREPLY[@]}"'
+        done = subprocess.run(["bash", "-c", script, completion, *words], capture_output=True, text=True, cwd=self.folder)
         self.assertEqual(done.stderr, "")
         return done.stdout.split()
 

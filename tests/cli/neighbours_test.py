@@ -273,4 +273,4 @@ class Listeners(support.CommandTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

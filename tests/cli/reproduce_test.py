@@ -3,6 +3,7 @@
 import csv
 import fcntl
 import json
+import shutil
 import subprocess
 import unittest
 
@@ -57,6 +58,19 @@ class Own(support.CommandTest):
     def words(self, *extra):
         return ["reproduce", "mine.toml", "--data-path", self.data, "--threads", "1", "--output-dir", "out", *extra]
 
+    ONE = ["--only", "width=0.25", "--only", "opt=sgdm"]
+
+    def begin_with_one(self):
+        """The folder with the run of one cell, trained once for all tests; gives its log."""
+        kept = self.root / "kept"
+        if not kept.exists():
+            self.succeed(*self.words(*self.ONE))
+            shutil.copytree(self.out, kept)
+        elif not self.out.exists():
+            shutil.copytree(kept, self.out)
+        (log,) = self.logs()
+        return log
+
     def logs(self):
         return {path: path.stat().st_mtime_ns for path in self.out.glob("*/log.jsonl")}
 
@@ -104,8 +118,7 @@ class Own(support.CommandTest):
         self.assertEqual(before, {path: time for path, time in self.logs().items() if path in before})
 
     def test_a_part_of_the_grid(self):
-        self.succeed(*self.words("--only", "opt=sgdm", "--only", "width=0.25"))
-        self.assertEqual(len(self.logs()), 1)
+        self.begin_with_one()
         # The files have what other parts gave before, also of other seeds.
         done = self.succeed(*self.words("--only", "opt=sgd-ph", "--only", "width=0.25", "--seeds", "2,7"))
         self.assertNotIn("SGDM", done.stdout)
@@ -147,8 +160,7 @@ class Own(support.CommandTest):
 
     def test_a_damaged_record_is_named_and_left_alone_and_the_others_run(self):
         only = ["--only", "width=0.25"]
-        self.succeed(*self.words(*only, "--only", "opt=sgdm"))
-        (log,) = self.logs()
+        log = self.begin_with_one()
         for content in (b"no record\n", b'{"type": "header"}\n{"type": "epoch", "top": 1}\n'):
             log.write_bytes(content)
             done = self.run_sgdph(*self.words(*only))
@@ -160,9 +172,8 @@ class Own(support.CommandTest):
             self.assertIn("left out", done.stdout)
 
     def test_a_record_without_its_settings_is_not_written_over(self):
-        only = ["--only", "width=0.25", "--only", "opt=sgdm"]
-        self.succeed(*self.words(*only))
-        (log,) = self.logs()
+        only = self.ONE
+        log = self.begin_with_one()
         (log.parent / "settings.toml").unlink()
         self.succeed(*self.words(*only))  # a finished one is enough for the table
         lines = log.read_bytes().splitlines(keepends=True)
@@ -173,9 +184,8 @@ class Own(support.CommandTest):
         self.assertEqual(log.read_bytes(), b"".join(lines[:2]))
 
     def test_records_of_another_version_count_and_are_said(self):
-        only = ["--only", "width=0.25", "--only", "opt=sgdm"]
-        self.succeed(*self.words(*only))
-        (log,) = self.logs()
+        only = self.ONE
+        log = self.begin_with_one()
         records = support.records(log.parent)
         records[0]["version"] = "0.0.1"
         log.write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -184,9 +194,8 @@ class Own(support.CommandTest):
         self.assertEqual(before, self.logs())
 
     def test_other_settings_in_a_runs_folder_are_left_alone(self):
-        only = ["--only", "width=0.25", "--only", "opt=sgdm"]
-        self.succeed(*self.words(*only))
-        (log,) = self.logs()
+        only = self.ONE
+        log = self.begin_with_one()
         file = log.parent / "settings.toml"
         file.write_text(file.read_text().replace("batch_size = 32", "batch_size = 16"))
         done = self.run_sgdph(*self.words(*only))
@@ -215,8 +224,7 @@ class Own(support.CommandTest):
             self.assert_same_run(folder, self.folder / "calm" / folder.name)
 
     def test_a_run_that_another_process_works_on_is_left_to_it_and_taken_when_it_is_free(self):
-        self.succeed(*self.words("--only", "opt=sgdm", "--only", "width=0.25"))
-        (log,) = self.logs()
+        log = self.begin_with_one()
         lines = log.read_bytes().splitlines(keepends=True)
         log.write_bytes(b"".join(lines[:-1]))  # not finished
         with open(log.parent / ".lock") as lock:
