@@ -45,9 +45,10 @@ std::unique_ptr<Dataset> open_part(const DatasetEntry& entry, const fs::path& pa
     if (!fs::is_directory(folder)) fail("the data folder {} is not a folder", folder.string());
     return entry.open(entry, folder, train);
   } catch (const UserError& error) {
-    // Whoever named a folder that is not there mistook it; the data may be elsewhere.
+    // Whoever named a folder that is not there mistook it; a package would not make it.
     std::error_code unknown;
-    const bool named = !path.empty() && path != entry.default_path && !fs::exists(folder, unknown);
+    const bool named =
+        !entry.origin.package.empty() && !path.empty() && path != entry.default_path && !fs::exists(folder, unknown);
     fail(
         "{}: {}; {}{}", entry.name, error.what(), named ? "give the folder that has it with --data-path, or " : "",
         remedy(entry, path));
