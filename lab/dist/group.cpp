@@ -56,9 +56,12 @@ void Group::connect(bool cuda) {
 
 Group::~Group() {
   if (!roster_) return;
-  if (std::uncaught_exceptions() > 0) abandon("an error");
-  if (was_abandoned()) return;
-  if (!roster_->leave()) disorder = true;
+  try {
+    if (std::uncaught_exceptions() > 0) abandon("an error");
+    if (!was_abandoned() && !roster_->leave()) disorder = true;
+  } catch (...) {
+    disorder = true;  // what cannot be ended in order is left to the end of the process
+  }
 }
 
 bool Group::was_abandoned() {
