@@ -4,6 +4,7 @@
 
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <ATen/core/grad_mode.h>
@@ -23,6 +24,12 @@ using torch::autograd::variable_list;
 /// Whether the node runs somebody else's code, of which it is not known that it can be differentiated.
 bool is_foreign(const Node& node) {
   return node.num_outputs() != 0 && !detail::is_operator(node) && node.name().rfind("sgdph::", 0) != 0;
+}
+
+/// Whether second derivatives go through what made the gradient. One that may be differentiated once only (Python's
+/// once_differentiable) hands on a graph that ends in an error, which a product on the way to a block passes by.
+bool keeps_graph(const at::Tensor& gradient) {
+  return gradient.requires_grad() && dynamic_cast<torch::autograd::Error*>(gradient.grad_fn().get()) == nullptr;
 }
 
 /// The same gradients, all of which have a graph, be it one that leads nowhere: so it is seen whether a node keeps it.
@@ -93,7 +100,7 @@ class ProductPlan::Check : public torch::autograd::FunctionPostHook {
 
   variable_list operator()(const variable_list& outputs, const variable_list&) override {
     for (size_t i = 0; i < outputs.size() && i < leads_to_block_.size(); ++i) {
-      if (!leads_to_block_[i] || !outputs[i].defined() || outputs[i].requires_grad()) continue;
+      if (!leads_to_block_[i] || !outputs[i].defined() || keeps_graph(outputs[i])) continue;
       const std::lock_guard<std::mutex> lock(shared_->mutex);
       shared_->lost.push_back(node_->next_edge(i).function.get());
     }

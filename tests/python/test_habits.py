@@ -164,3 +164,76 @@ def test_wrong_words_of_backward_are_named(wrong, error, says):
 def test_what_blocks_are_not():
     with pytest.raises(ValueError, match="SGDPH: blocks takes patterns of names or a function, got 3"):
         sgdph.SGDPH(net(), blocks=3)
+
+
+def fused():
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+    return nn.Sequential(nn.TransformerEncoder(layer, 2), nn.Flatten(), nn.Linear(40, 3))
+
+
+def steps_of_encoder(model, optimizer, steps=20):
+    x, y = torch.randn(4, 5, 8, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 1, 2, 0])
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.backward(loss)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_norms_before_fused_attention_are_not_measurable_and_training_goes_on():
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    with sdpa_kernel(SDPBackend.MATH):
+        model = fused()
+        optimizer = sgdph.SGDPH(model, lr=0.01)
+        losses = steps_of_encoder(model, optimizer)
+    assert losses[-1] < losses[0] and optimizer.partition().blocks == 8
+    model = fused()
+    optimizer = sgdph.SGDPH(model, lr=0.01)
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION), pytest.warns(UserWarning, match="not measurable.*norm1.weight.*flash_attention"):
+        losses = steps_of_encoder(model, optimizer)
+    assert losses[-1] < losses[0]
+    reasons = {entry.name: entry.reason for entry in optimizer.partition()}
+    assert "not measurable" in reasons["0.layers.0.norm2.weight"] and optimizer.partition().blocks == 4
+
+
+class Once(nn.Module):
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.sin()
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, gradient):
+            return gradient * ctx.saved_tensors[0].cos()
+
+    def forward(self, x):
+        return self.Function.apply(x)
+
+
+@pytest.mark.filterwarnings("ignore:AdaHessian. not measurable")
+def test_what_lies_before_a_function_of_one_derivative_is_not_measurable():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 6), nn.LayerNorm(6), Once(), nn.Linear(6, 6), nn.LayerNorm(6), nn.Linear(6, 3))
+    x, y = torch.randn(8, 5), torch.randint(3, (8,))
+    optimizer = sgdph.SGDPH(model, lr=0.01)
+    with pytest.warns(UserWarning, match="not measurable.*1.weight"):
+        for _ in range(8):
+            optimizer.zero_grad()
+            optimizer.backward(nn.functional.cross_entropy(model(x), y))
+            optimizer.step()
+    found = {entry.name: entry for entry in optimizer.partition()}
+    assert "not measurable" in found["1.weight"].reason and not found["1.weight"].second_order
+    assert found["4.weight"].second_order
+    first = model[0].weight.detach().clone()
+    other = sgdph.AdaHessian(model, lr=0.01)
+    other.zero_grad()
+    other.backward(nn.functional.cross_entropy(model(x), y))
+    other.step()
+    assert torch.equal(first, model[0].weight), "what was never measured is not moved"
