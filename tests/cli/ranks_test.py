@@ -364,16 +364,16 @@ class Faults(RankTest):
         self.end_while_writing_weights("stop")
 
     def test_a_rank_lost_before_ranks_connect_is_named(self):
-        data = self.folder / "data"
-        shutil.copytree(self.data, data)
-        for file in data.iterdir():  # that rank waits for its data for ever
-            file.unlink()
-            os.mkfifo(file)
-        words = self.small("sgdm", 1, self.folder / "run", "--data-path", self.data, "--dist-timeout", 3)
-        processes = self.start(2, words, of_rank=lambda rank: ["--data-path", data] if rank == 1 else [])
-        time.sleep(2)
+        # That rank stops where it opens its data, after ranks have come together and before they connect.
+        fault = support.with_faults(self.data, self.folder / "count", call="open", at=1, error="stop", reads=1)
+        chosen = {key: value for key, value in fault.items() if os.environ.get(key) != value}
+        words = self.small("sgdm", 1, self.folder / "run", "--dist-timeout", 3)
+        processes = self.start(2, words, more=lambda rank: chosen if rank == 1 else {})
         hurt = processes.pop(1)
-        self.assertIsNone(hurt.poll())
+        deadline = time.monotonic() + 30
+        while Path(f"/proc/{hurt.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+            self.assertLess(time.monotonic(), deadline, "the rank did not come to its data")
+            time.sleep(0.02)
         hurt.kill()
         hurt.communicate()
         self.expect_lost(self.finish(processes, 40), f"rank 1 on {HOST} is gone or stopped")

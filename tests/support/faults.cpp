@@ -1,15 +1,16 @@
 // A library to preload into the command (LD_PRELOAD): it makes chosen system calls fail, stops the process at them,
 // writes down what would be on the disk after a power cut, and lets the clock jump. By environment variables:
 //
-//   SGDPH_FAULTS_UNDER   the folder whose files are meant; calls on others pass
-//   SGDPH_FAULTS_COUNT   a file of zeros, shared by all processes: numbers the calls, eight bytes a kind, in the order
-//   below SGDPH_FAULTS_CALL    the kind that fails: open write fsync rename mkdir link unlink close truncate, or any
-//   SGDPH_FAULTS_AT      which of them, from 1
-//   SGDPH_FAULTS_LASTING that one and all after it, as on a full disk
-//   SGDPH_FAULTS_ERROR   how: a number for errno, "short" (half of a write is done) or "kill" (SIGKILL before the
-//   call), or "stop" (SIGSTOP before it, and then it is done) SGDPH_FAULTS_JOURNAL a file that gets every change in
-//   order: tests/cli/kills_test.py knows what a power cut leaves SGDPH_FAULTS_CLOCK   seconds by which the machine's
-//   clock jumps to and fro
+//   SGDPH_FAULTS_UNDER    the folder whose files are meant; calls on others pass
+//   SGDPH_FAULTS_COUNT    a file of zeros, shared by all processes, that numbers the calls: eight bytes a kind
+//   SGDPH_FAULTS_CALL     the kind that fails: open write fsync rename mkdir link unlink close truncate, or any
+//   SGDPH_FAULTS_AT       which of them, from 1
+//   SGDPH_FAULTS_LASTING  that one and all after it, as on a full disk
+//   SGDPH_FAULTS_READS    files that are opened to be read count among "open" too
+//   SGDPH_FAULTS_ERROR    how: a number for errno; "short" (half of a write is done); "kill" (SIGKILL before the call);
+//                         "stop" (SIGSTOP before it, and then it is done)
+//   SGDPH_FAULTS_JOURNAL  gets every change in order: tests/cli/kills_test.py knows what a power cut leaves
+//   SGDPH_FAULTS_CLOCK    seconds by which the machine's clock jumps to and fro
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -53,7 +54,8 @@ class Faults {
       : under_(variable("SGDPH_FAULTS_UNDER")),
         error_(variable("SGDPH_FAULTS_ERROR")),
         at_(std::atoll(variable("SGDPH_FAULTS_AT").c_str())),
-        lasting_(!variable("SGDPH_FAULTS_LASTING").empty()) {
+        lasting_(!variable("SGDPH_FAULTS_LASTING").empty()),
+        reads_(!variable("SGDPH_FAULTS_READS").empty()) {
     const auto call = variable("SGDPH_FAULTS_CALL");
     for (int i = 0; i < Calls; ++i) {
       if (call == kNames[static_cast<size_t>(i)]) call_ = i;
@@ -84,6 +86,8 @@ class Faults {
   void note(int file, bool meant) {
     if (file >= 0 && file < kFiles) meant_[static_cast<size_t>(file)] = meant;
   }
+
+  bool minds_reading() const { return reads_; }
 
   /// Numbers the call. True if it is to fail, with errno set; a short write has errno 0.
   bool strikes(Call call) {
@@ -126,7 +130,7 @@ class Faults {
   std::string under_;
   std::string error_;
   int64_t at_;
-  bool lasting_;
+  bool lasting_, reads_;
   int call_ = -1;
   int journal_ = -1;
   std::atomic<int64_t>* counts_ = nullptr;
@@ -164,7 +168,7 @@ int open_file(int folder, const char* path, int flags, Opener opener) {
   const auto name = absolute(folder, path);
   const bool meant = faults.is_meant(name);
   const bool writes = (flags & (O_WRONLY | O_RDWR | O_CREAT)) != 0;
-  if (meant && writes && faults.strikes(Open)) return -1;
+  if (meant && (writes || faults.minds_reading()) && faults.strikes(Open)) return -1;
   struct stat before {};
   const bool created = meant && writes && ::lstat(name.c_str(), &before) != 0;
   const int file = opener();
