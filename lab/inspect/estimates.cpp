@@ -32,6 +32,27 @@ settings::Settings still_settings(const settings::Settings& run, const std::stri
   return s;
 }
 
+/// All parameters of an optimizer but one need no gradient for a while: it waits for none of them.
+class OthersFrozen {
+ public:
+  OthersFrozen(SGDPH& optimizer, const at::Tensor& parameter) {
+    for (const auto& group : optimizer.param_groups()) {
+      for (const auto& other : group.params()) {
+        if (!other.is_same(parameter) && other.requires_grad()) frozen_.push_back(other);
+      }
+    }
+    for (const auto& other : frozen_) other.set_requires_grad(false);
+  }
+  ~OthersFrozen() {
+    for (const auto& other : frozen_) other.set_requires_grad(true);
+  }
+  OthersFrozen(const OthersFrozen&) = delete;
+  OthersFrozen& operator=(const OthersFrozen&) = delete;
+
+ private:
+  std::vector<at::Tensor> frozen_;
+};
+
 double norm_of(const at::Tensor& tensor) {
   return tensor.norm().item<double>();
 }
@@ -66,6 +87,7 @@ std::vector<HeldEstimate> RunningEstimates::of(const HessianBlock& hessian, int6
   std::vector<HeldEstimate> all;
   for (size_t i = 0; i < optimizers_.size(); ++i) {
     auto& optimizer = dynamic_cast<SGDPH&>(optimizers_[i]->base());
+    const OthersFrozen frozen(optimizer, parameter);
     at::Tensor divisor;
     optimizer.set_curvature_filter([&](const at::Tensor& curvature) { return divisor = curvature; });
     for (int64_t refresh = 1; refresh <= refreshes; ++refresh) {
