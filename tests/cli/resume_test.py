@@ -187,7 +187,8 @@ class Resume(support.CommandTest):
             if list(wild.glob("*.ckpt")):
                 done = self.succeed("eval", wild, "--weights", "best", "--json")
                 self.assertGreater(json.loads(done.stdout)["epoch"], 0)
-            self.succeed("train", "--resume", wild)
+            begun = (wild / "settings.toml").exists()
+            self.succeed(*(["train", "--resume", wild] if begun else [*words, "--output-dir", wild]))
             self.assert_same_run(calm, wild)
             self.assertFalse((wild / "best-next.pt").exists())
 
