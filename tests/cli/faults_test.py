@@ -68,8 +68,8 @@ class EveryCallThatWrites(support.CommandTest):
         shutil.rmtree(wild)
         return child.returncode
 
-    def strike_all(self, subject, share=None):
-        """Of each kind of call so large a share, at least one, with every error; without a share one with one error."""
+    def strike_all(self, subject, share=0):
+        """Of each kind of call so large a share, at least one, with every error."""
         subject.before = subject.home / "before"
         subject.before.mkdir()
         if hasattr(subject, "prepare"):
@@ -82,9 +82,9 @@ class EveryCallThatWrites(support.CommandTest):
         plan = []
         for call in support.CALLS[:-1]:
             errors = [error for error in ERRORS if error != "short" or call == "write"]
-            for error in errors if share is not None else [rng.choice(errors)]:
+            for error in errors:
                 numbers = range(1, calls[call] + 1)
-                wanted = max(1, round((share or 0) * len(numbers)))
+                wanted = max(1, round(share * len(numbers)))
                 plan += [(call, at, error) for at in rng.sample(numbers, min(len(numbers), wanted))]
         with ThreadPoolExecutor(2) as pool:
             codes = list(pool.map(lambda one: self.strike(subject, *one[1], one[0]), enumerate(plan)))
