@@ -203,7 +203,6 @@ class Results(RankTest):
         self.assertEqual(self.losses(one), self.losses(two))
         self.assertEqual((one / "model.pt").read_bytes(), (two / "model.pt").read_bytes())
 
-    @support.slow
     def test_a_restart_draws_the_dropout_of_a_calm_run(self):
         calm, run = self.folder / "calm", self.folder / "run"
         words = ["--epochs", 40, "--dist-timeout", 10]
@@ -213,7 +212,6 @@ class Results(RankTest):
         self.assertEqual(self.losses(calm), self.losses(run))
         self.assertEqual((calm / "model.pt").read_bytes(), (run / "model.pt").read_bytes())
 
-    @support.slow
     def test_spread_measurements_continue_with_the_same_bits(self):
         calm, run = self.folder / "calm", self.folder / "run"
         words = ["-b", 16, "--refresh", "spread", "--probe", "rademacher", "--checkpoint-every", 1, "--dist-timeout", 10]
@@ -436,7 +434,6 @@ class Faults(RankTest):
                 self.assertIn(f"the number of ranks is {sizes['0']} on rank 0 on {HOST} and {sizes['1']} on rank 1 on {HOST}", err)
             self.assertLess(time.monotonic() - begun, 25)
 
-    @support.slow
     def test_ranks_with_other_data_are_told_which(self):
         data = self.folder / "other"
         support.write_samples("fashion-mnist", data, 240, 50, 1)
