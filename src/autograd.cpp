@@ -2,7 +2,7 @@
 
 #include <sgdph/hessian.h>
 
-#include "detail/leaf_hooks.h"
+#include "detail/hooks.h"
 #include "product_plan.h"
 
 #include <c10/core/InferenceMode.h>
@@ -104,9 +104,8 @@ class Handovers {
  public:
   explicit Handovers(Places places) : places_(std::move(places)) {}
 
-  void add(AccumulateGrad* leaf, bool inner, bool closed) {
-    const auto place = places_.find(leaf->variable.unsafeGetTensorImpl());
-    auto hook = std::make_unique<Handover>(leaf, place == places_.end() ? Place() : place->second, inner, closed);
+  void add(AccumulateGrad* leaf) {
+    auto hook = make(leaf, /*inner=*/false, /*closed=*/false);
     hooks_.emplace_back(leaf, hook.get());
     detail::add_first_hook(*leaf, std::move(hook));
   }
@@ -116,18 +115,27 @@ class Handovers {
       // Owned for as long as the hook is there: a leaf of no graph has no node.
       if (!leaf.is_leaf() || !leaf.requires_grad()) continue;
       nodes_.push_back(torch::autograd::impl::gradient_edge(leaf).function);
-      add(dynamic_cast<AccumulateGrad*>(nodes_.back().get()), /*inner=*/true, closed);
+      auto* node = dynamic_cast<AccumulateGrad*>(nodes_.back().get());
+      auto hook = make(node, /*inner=*/true, closed);
+      hooks_.emplace_back(node, hook.get());
+      // Where a gradient that `autograd::grad` is asked for does not come by.
+      detail::add_hook_of_run(*node, std::move(hook));
     }
   }
   ~Handovers() {
     for (const auto& [leaf, ours] : hooks_) {
-      detail::remove_first_hooks(*leaf, [ours = ours](const detail::PreHook* hook) { return hook == ours; });
+      detail::remove_hooks(*leaf, [ours = ours](const detail::PreHook* hook) { return hook == ours; });
     }
   }
   Handovers(const Handovers&) = delete;
   Handovers& operator=(const Handovers&) = delete;
 
  private:
+  std::unique_ptr<Handover> make(AccumulateGrad* leaf, bool inner, bool closed) const {
+    const auto place = places_.find(leaf->variable.unsafeGetTensorImpl());
+    return std::make_unique<Handover>(leaf, place == places_.end() ? Place() : place->second, inner, closed);
+  }
+
   Places places_;
   std::vector<detail::NodePtr> nodes_;
   std::vector<std::pair<AccumulateGrad*, const detail::PreHook*>> hooks_;
@@ -206,10 +214,11 @@ GraphGradients backward_with_graph(const at::Tensor& loss, const GraphRequest& r
   // The engine itself records nothing, so that leaves, and reducers behind them, see an ordinary pass; the plan turns
   // recording on for the nodes that need it.
   ProductPlan plan(loss, request.wanted, request.graph_is_ours);
+  const detail::RetainedGradients retained(plan.nodes(), detail::RetainedGradients::Keeps::Plain);
   Handovers handovers(places_of(request, gradients));
   std::vector<at::Tensor> reached;
   for (auto* leaf : plan.leaves()) {
-    handovers.add(leaf, /*inner=*/false, /*closed=*/false);
+    handovers.add(leaf);
     reached.push_back(leaf->variable);
   }
   handovers.add_inner(without(request.wanted, reached), /*closed=*/false);
@@ -227,6 +236,7 @@ GraphGradients gradients_with_graph(
   const auto places = places_of(request, gradients);
   const detail::LeafHooksAside aside(leaves);
   ProductPlan plan(loss, request.wanted, /*graph_is_ours=*/false);
+  const detail::RetainedGradients retained(plan.nodes(), detail::RetainedGradients::Keeps::Nothing);
   Handovers inner(places);
   inner.add_inner(leaves, /*closed=*/true);
   const auto found = sgdph::gradients(loss, asked, /*create_graph=*/true, /*retain_graph=*/true);

@@ -108,8 +108,10 @@ void CurvatureOptimizer::Impl::begin_call(
   check_loss(loss, who);
   options.check(who);
   if (gradients_cleared(self) || (window.spoiled && !has_gradients(self))) window = {};
+  const auto parameters = self.trainable_parameters();
+  watch.see_passes(parameters);
   if (window.measured || watch.passed_ours()) return;
-  if (const auto parameter = largest(self.trainable_parameters()); parameter.defined()) watch.follow(parameter);
+  if (const auto parameter = largest(parameters); parameter.defined()) watch.follow(parameter);
 }
 
 bool CurvatureOptimizer::Impl::has_gradients(const CurvatureOptimizer& self) {
@@ -145,7 +147,7 @@ void CurvatureOptimizer::backward(const at::Tensor& loss, const BackwardOptions&
   impl_->begin_call(*this, who, loss, options);
   auto& window = impl_->window;
   auto& watch = impl_->watch;
-  TORCH_CHECK(!watch.passed_others(), who, ": ", kBothWays);
+  TORCH_CHECK(!watch.passed_others() && !watch.others_left(), who, ": ", kBothWays);
 
   std::vector<bool> selected;
   GraphRequest request;

@@ -58,7 +58,8 @@ Measurements CurvatureOptimizer::close_window() {
   auto& window = impl_->window;
   const auto& watch = impl_->watch;
   if (impl_->gradients_cleared(*this)) window = {};
-  TORCH_CHECK(!watch.passed_ours() || !watch.passed_others(), name(), "::step: ", kBothWays);
+  TORCH_CHECK(!(watch.passed_ours() && watch.passed_others()), name(), "::step: ", kBothWays);
+  TORCH_CHECK(!(watch.others_left() && watch.ours_left()), name(), "::step: ", kBothWays);
   impl_->measure_gradients(*this);
   impl_->average_window(*this);
   auto result = window.take();

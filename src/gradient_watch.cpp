@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/variable.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -88,8 +89,84 @@ class GradientWatch::Hook final : public torch::autograd::FunctionPostHook {
   std::weak_ptr<State> state_;
 };
 
+/// Which passes have added to the gradient of a parameter.
+struct GradientWatch::Passes {
+  at::Tensor parameter;
+  detail::NodePtr node;
+  uintptr_t hook = 0;
+  bool under_way = false;  ///< one of the optimizer's
+  bool ours = false, others = false;
+
+  void passed(const at::Tensor& added) {
+    auto& here = under_way ? ours : others;
+    auto& there = under_way ? others : ours;
+    const auto& now = parameter.grad();
+    // Cleared before the pass: what there is now is what came in.
+    if (there && now.defined() && !now.is_sparse() && at::equal(now, added)) there = false;
+    here = true;
+  }
+  bool is_left() const { return parameter.grad().defined() && !is_zero(parameter.grad()); }
+};
+
+class GradientWatch::PassHook final : public torch::autograd::FunctionPostHook {
+ public:
+  explicit PassHook(std::weak_ptr<Passes> passes) : passes_(std::move(passes)) {}
+  variable_list operator()(const variable_list& outputs, const variable_list& inputs) override {
+    const auto passes = passes_.lock();
+    if (passes && !inputs.empty() && inputs[0].defined()) passes->passed(inputs[0]);
+    return outputs;
+  }
+
+ private:
+  std::weak_ptr<Passes> passes_;
+};
+
 GradientWatch::~GradientWatch() {
   stop();
+  stop_seeing();
+}
+
+void GradientWatch::stop_seeing() {
+  for (const auto& one : passes_) one->node->del_post_hook(one->hook);
+  passes_.clear();
+}
+
+void GradientWatch::see_passes(const std::vector<at::Tensor>& parameters) {
+  std::vector<std::shared_ptr<Passes>> seen;
+  bool same = true;
+  for (const auto& parameter : parameters) {
+    if (!parameter.is_leaf()) continue;
+    const auto node = torch::autograd::impl::gradient_edge(parameter).function;
+    const auto i = seen.size();
+    if (same && i < passes_.size() && passes_[i]->node == node) {
+      seen.push_back(passes_[i]);
+      continue;
+    }
+    same = false;
+    const auto known = std::find_if(
+        passes_.begin(), passes_.end(), [&node](const std::shared_ptr<Passes>& one) { return one->node == node; });
+    if (known != passes_.end()) {
+      seen.push_back(*known);
+      continue;
+    }
+    seen.push_back(std::make_shared<Passes>());
+    seen.back()->parameter = parameter;
+    seen.back()->node = node;
+    seen.back()->hook = node->add_post_hook(std::make_unique<PassHook>(seen.back()));
+  }
+  if (same && seen.size() == passes_.size()) return;
+  for (const auto& one : passes_) {
+    if (std::find(seen.begin(), seen.end(), one) == seen.end()) one->node->del_post_hook(one->hook);
+  }
+  passes_ = std::move(seen);
+}
+
+bool GradientWatch::ours_left() const {
+  return std::any_of(passes_.begin(), passes_.end(), [](const auto& one) { return one->ours && one->is_left(); });
+}
+
+bool GradientWatch::others_left() const {
+  return std::any_of(passes_.begin(), passes_.end(), [](const auto& one) { return one->others && one->is_left(); });
 }
 
 void GradientWatch::stop() {
@@ -114,6 +191,7 @@ void GradientWatch::follow(const at::Tensor& parameter) {
 
 void GradientWatch::forget() {
   if (state_) state_->forget();
+  stop_seeing();
 }
 
 bool GradientWatch::cleared(const std::function<bool()>& others_left) {
@@ -124,7 +202,7 @@ bool GradientWatch::cleared(const std::function<bool()>& others_left) {
     state_->remember();
     return before;
   }
-  state_->forget();
+  forget();
   return true;
 }
 
@@ -138,10 +216,12 @@ bool GradientWatch::passed_others() const {
 
 GradientWatch::Ours::Ours(GradientWatch& watch) : watch_(watch) {
   if (watch_.state_) watch_.state_->ours = true;
+  for (const auto& one : watch_.passes_) one->under_way = true;
 }
 
 GradientWatch::Ours::~Ours() {
   if (watch_.state_) watch_.state_->ours = false;
+  for (const auto& one : watch_.passes_) one->under_way = false;
 }
 
 }  // namespace sgdph

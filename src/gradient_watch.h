@@ -4,11 +4,12 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace sgdph {
 
-/// Follows the gradient of one parameter to tell two things an optimizer is not told: that gradients were cleared, by
-/// the module's `zero_grad` say, and that a backward pass other than the optimizer's added to them.
+/// Tells two things an optimizer is not told: that gradients were cleared, by the module's `zero_grad` say, which is
+/// seen at the gradient of one parameter, and that a backward pass other than the optimizer's added to any of them.
 class GradientWatch {
  public:
   GradientWatch() = default;
@@ -19,6 +20,9 @@ class GradientWatch {
   /// Follows this parameter from now on, and remembers its gradient if it has one. What passed by another one counts
   /// on.
   void follow(const at::Tensor& parameter);
+  /// Passes that add to one of these are seen from now on, until `forget`: their nodes, which are kept for it, know the
+  /// shape a parameter had.
+  void see_passes(const std::vector<at::Tensor>& parameters);
   /// A new beginning: passes up to now do not count, and the gradient is as if never seen.
   void forget();
 
@@ -29,6 +33,9 @@ class GradientWatch {
   /// Whether the optimizer's own passes, or others, added to the gradient since the beginning.
   bool passed_ours() const;
   bool passed_others() const;
+  /// The same of all parameters whose passes are seen: whether something is left of what was added.
+  bool ours_left() const;
+  bool others_left() const;
 
   /// Passes are the optimizer's while this lives.
   class Ours {
@@ -44,10 +51,14 @@ class GradientWatch {
 
  private:
   struct State;
+  struct Passes;
   class Hook;
+  class PassHook;
   void stop();
+  void stop_seeing();
 
   std::shared_ptr<State> state_;
+  std::vector<std::shared_ptr<Passes>> passes_;  ///< of each parameter
 };
 
 }  // namespace sgdph

@@ -1,6 +1,6 @@
 #include <sgdph/hessian.h>
 
-#include "detail/leaf_hooks.h"
+#include "detail/hooks.h"
 
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/types.h>

@@ -1,6 +1,6 @@
 #include "product_plan.h"
 
-#include "detail/leaf_hooks.h"
+#include "detail/hooks.h"
 
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
@@ -182,7 +182,7 @@ ProductPlan::~ProductPlan() {
   shared_->free_done();
   for (const auto& [node, check] : checks_) node->del_post_hook(check);
   for (const auto& node : nodes_) {
-    detail::remove_first_hooks(*node, [this](const detail::PreHook* hook) {
+    detail::remove_hooks(*node, [this](const detail::PreHook* hook) {
       const auto* ours = dynamic_cast<const Hook*>(hook);
       return ours != nullptr && ours->belongs_to(shared_.get());
     });

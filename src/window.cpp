@@ -2,6 +2,7 @@
 
 #include <sgdph/hessian.h>
 
+#include "detail/hooks.h"
 #include "sgd_ph/shift_guard.h"
 
 #include <c10/util/Exception.h>
@@ -137,7 +138,13 @@ std::vector<Window::Sum> Window::products_of(const GraphGradients& found, bool r
 }
 
 void Window::add(const GraphGradients& gradients, const Weight& weight, bool retain_graph) {
-  auto found = products_of(gradients, retain_graph);
+  std::vector<Sum> found;
+  {
+    // A product comes by the forward graph as well. The gradient is what it was after hooks on activations; what comes
+    // now is none.
+    const detail::NodeHooksAside aside(detail::graph_of(gradients.wanted));
+    found = products_of(gradients, retain_graph);
+  }
   at::Tensor scale;
   for (const auto& size : gradients.sizes) {
     if (size.defined()) scale = scale.defined() ? at::maximum(scale, size.to(scale.device())) : size;

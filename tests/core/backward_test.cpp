@@ -76,6 +76,75 @@ TEST_F(Quadratic, AHookThatScalesAGradientLeavesTheCurvature) {
   expect(optimizer.last_step().blocks_refreshed.at(1).estimate, torch::ones({2}, torch::kFloat64), "likewise");
 }
 
+/// Runs the layers one by one; the activations between them.
+Parameters run_layers(Problem& problem, const std::function<void(at::Tensor&)>& each) {
+  Parameters activations{problem.inputs};
+  for (auto& layer : *problem.model) {
+    activations.push_back(layer.forward(activations.back()));
+    each(activations.back());
+  }
+  return activations;
+}
+
+at::Tensor loss_at(const Parameters& activations, const Problem& problem) {
+  return torch::nn::functional::cross_entropy(activations.back(), problem.labels);
+}
+
+TEST(Backward, HooksOnActivationsFireAsOften) {
+  for (const auto& kind : kKinds) {
+    auto problem = make_problem("BatchNorm");
+    const auto optimizer = make(kind, problem);
+    std::vector<int> calls;
+    const auto loss = [&] {
+      calls.clear();
+      const auto activations = run_layers(problem, [&](at::Tensor& activation) {
+        const auto i = calls.size();
+        calls.push_back(0);
+        activation.register_hook([&calls, i](const at::Tensor& gradient) {
+          ++calls[i];
+          return gradient;
+        });
+      });
+      return loss_at(activations, problem);
+    };
+    for (int step = 0; step < 3; ++step) {
+      optimizer->zero_grad();
+      optimizer->backward(loss());
+      for (size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(calls[i], 1) << kind << ", layer " << i;
+      optimizer->step();
+    }
+    // The graph's way round, measured by the step itself.
+    optimizer->zero_grad();
+    loss().backward({}, {}, /*create_graph=*/true);
+    optimizer->step();
+    for (size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(calls[i], 1) << kind << ", layer " << i;
+  }
+}
+
+TEST(Backward, RetainedGradientsOfActivationsAreThoseOfThePlainPass) {
+  for (const auto& kind : kKinds) {
+    auto ours = make_problem("BatchNorm"), plain = make_problem("BatchNorm");
+    const auto optimizer = make(kind, ours);
+    const auto retain = [](at::Tensor& activation) { activation.retain_grad(); };
+    const auto expected = run_layers(plain, retain), found = run_layers(ours, retain);
+    loss_at(expected, plain).backward();
+    const auto loss = loss_at(found, ours);
+    optimizer->update_curvature(loss);
+    for (size_t i = 1; i < found.size(); ++i) EXPECT_FALSE(found[i].grad().defined()) << kind << ": it adds nothing";
+    optimizer->discard();
+    optimizer->backward(loss, /*retain_graph=*/true);
+    for (size_t i = 1; i < found.size(); ++i) {
+      EXPECT_TRUE(torch::equal(found[i].grad(), expected[i].grad())) << kind << ", layer " << i;
+      EXPECT_FALSE(found[i].grad().requires_grad()) << kind << ", layer " << i;
+    }
+    // What was put between them and the pass is gone.
+    loss.backward();
+    for (size_t i = 1; i < found.size(); ++i) {
+      EXPECT_TRUE(torch::equal(found[i].grad(), 2 * expected[i].grad())) << kind << ", layer " << i;
+    }
+  }
+}
+
 TEST(Backward, InputsGetTheirGradients) {
   auto problem = make_problem("GroupNorm");
   SGDPH optimizer(*problem.model);
@@ -126,6 +195,31 @@ TEST_F(Quadratic, CallingBothBackwardsIsAnErrorThatSaysSo) {
     optimizer.backward(loss());
     EXPECT_NO_THROW(optimizer.step());
   }
+}
+
+TEST(Backward, APlainPassOfAnotherLossIsSeenWhateverItReaches) {
+  // The largest parameter, at which cleared gradients are seen, is in neither loss.
+  const auto make_leaf = [](int64_t size) { return torch::ones({size}, torch::kFloat64).requires_grad_(true); };
+  auto largest = make_leaf(9), x = make_leaf(3), y = make_leaf(4);
+  SGDPH optimizer(Parameters{largest, x, y}, SGDPHOptions(0.1).refresh(Refresh::All));
+  const auto of_x = [&] { return x.pow(3).sum(); };
+  const auto of_y = [&] { return y.pow(3).sum(); };
+  optimizer.backward(of_x());
+  of_y().backward();
+  EXPECT_ERROR(optimizer.step(), "SGDPH::step", "loss.backward()");
+  EXPECT_ERROR(optimizer.backward(of_x()), "SGDPH::backward", "loss.backward()");
+
+  // What was cleared by hand before the other pass no longer counts.
+  optimizer.zero_grad();
+  optimizer.backward(of_x());
+  for (auto* leaf : {&largest, &x, &y}) leaf->mutable_grad().reset();
+  of_y().backward();
+  EXPECT_NO_THROW(optimizer.step());
+  optimizer.zero_grad();
+  optimizer.backward(of_x());
+  x.mutable_grad().zero_();
+  of_x().backward();
+  EXPECT_NO_THROW(optimizer.step());
 }
 
 TEST_F(Quadratic, OneBackwardOrTheOtherIsNoError) {

@@ -119,16 +119,31 @@ TYPED_TEST(ProductPlanOn, FrozenParametersChangeNothing) {
   this->expect_cyclic();
 }
 
-TYPED_TEST(ProductPlanOn, HooksOfTheUserCountInProducts) {
+TYPED_TEST(ProductPlanOn, TheGradientAfterHooksOfTheUserIsWhatIsDifferentiated) {
+  int calls = 0;
+  bool fires = true;
   auto forward = [&] {
     const auto loss = this->problem.loss();
-    this->problem.model->middle.register_hook([](const at::Tensor& g) { return g * 1.5 + g * g; });
+    this->problem.model->middle.register_hook([&](const at::Tensor& g) {
+      ++calls;
+      return fires ? g * 1.5 + g * g : g;
+    });
     return loss;
+  };
+  // A derivative by what comes before the hook passes it by: it speaks of gradients of the loss.
+  const auto plain_estimate = [&](const at::Tensor& loss, const at::Tensor& block, const at::Tensor& probe) {
+    const auto gradient = grad({loss}, {block}, {}, true, true);
+    fires = false;
+    const auto product = grad(gradient, {block}, {probe})[0];
+    fires = true;
+    return probe * product;
   };
   SGDPH optimizer(*this->problem.model, still(Refresh::Cyclic));
   const auto expected = grad({forward()}, this->parameters);
   for (size_t step = 0; step < optimizer.partition().blocks(); ++step) {
+    calls = 0;
     train_step(optimizer, forward);
+    EXPECT_EQ(calls, 1) << "as in loss.backward()";
     const auto& block = optimizer.last_step().blocks_refreshed.at(0);
     const auto plain = plain_estimate(forward(), block.parameter, torch::ones_like(block.parameter));
     EXPECT_LE(relative_difference(block.estimate, plain), 1e-10) << block.name;
