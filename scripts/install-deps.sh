@@ -10,6 +10,8 @@ torch="libtorch-dev libopenblas0-pthread"
 gloo="libgloo-dev"
 # Exchanged with, and measured against.
 python="python3 python3-torch python3-torchvision python3-protobuf"
+# Ranks started by mpirun, on hosts that are network namespaces.
+ranks="openmpi-bin iproute2 procps"
 case "${TORCH:-debian}" in
   debian) ;;
   wheel)
@@ -48,7 +50,7 @@ for set in "$@"; do
     build) wanted="$wanted $build" ;;
     lab) wanted="$wanted $lab" ;;
     demo) wanted="$wanted $lab dataset-fashion-mnist" ;;
-    test) wanted="$wanted $lab $python $package libgtest-dev"; modules="numpy protobuf" ;;
+    test) wanted="$wanted $lab $python $package $ranks libgtest-dev"; modules="numpy protobuf" ;;
     page) wanted="$wanted $lab python3 chromium fonts-dejavu-core" ;;
     bench) wanted="$wanted $lab $python libbenchmark-dev iproute2" ;;
     fuzz) wanted="$wanted clang libclang-rt-dev libfmt-dev zlib1g-dev nlohmann-json3-dev libarchive-dev libturbojpeg0-dev libtomlplusplus-dev" ;;
