@@ -214,7 +214,12 @@ GraphGradients backward_with_graph(const at::Tensor& loss, const GraphRequest& r
   // The engine itself records nothing, so that leaves, and reducers behind them, see an ordinary pass; the plan turns
   // recording on for the nodes that need it.
   ProductPlan plan(loss, request.wanted, request.graph_is_ours);
+  for (const auto& input : request.inputs) {
+    if (!input.is_leaf()) input.retain_grad();  // as the pass would, in time for what follows
+  }
   const detail::RetainedGradients retained(plan.nodes(), detail::RetainedGradients::Keeps::Plain);
+  const detail::GradientsGiven given(plan.nodes());
+  gradients.given = given.gradients();
   Handovers handovers(places_of(request, gradients));
   std::vector<at::Tensor> reached;
   for (auto* leaf : plan.leaves()) {
@@ -237,6 +242,8 @@ GraphGradients gradients_with_graph(
   const detail::LeafHooksAside aside(leaves);
   ProductPlan plan(loss, request.wanted, /*graph_is_ours=*/false);
   const detail::RetainedGradients retained(plan.nodes(), detail::RetainedGradients::Keeps::Nothing);
+  const detail::GradientsGiven given(plan.nodes());
+  gradients.given = given.gradients();
   Handovers inner(places);
   inner.add_inner(leaves, /*closed=*/true);
   const auto found = sgdph::gradients(loss, asked, /*create_graph=*/true, /*retain_graph=*/true);

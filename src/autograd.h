@@ -1,7 +1,10 @@
 #pragma once
 
+#include "detail/hooks.h"
+
 #include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,6 +31,8 @@ struct GraphGradients {
   /// differentiated. To run that again may even add to gradients, so it is not to be done.
   std::vector<char> lost;
   std::vector<at::Tensor> sizes;  ///< root mean squares, scalar tensors; undefined likewise
+  /// What hooks on activations may have kept; its graph is to be taken off when the products are done.
+  std::shared_ptr<detail::GradientsGiven::Gradients> given;
 };
 
 /// `loss.backward()`: the engine accumulates into the leaves and runs their hooks, on gradients that carry no graph.

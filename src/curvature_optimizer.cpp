@@ -184,8 +184,10 @@ void CurvatureOptimizer::Impl::backward_and_measure(
     found = backward_with_graph(loss, request);
   }
   const auto reached = largest_reached(request.wanted, found.wanted);
+  const auto given = found.given;
   torch::NoGradGuard no_grad;
   window.add(spread(std::move(found), selected), Weight(options), options.retain_graph());
+  detail::GradientsGiven::take_off(*given);
   window.by_backward = true;
   // The largest parameter of all may not be in this loss.
   if (!watch.passed_ours() && reached.defined()) watch.follow(reached);
@@ -210,11 +212,13 @@ void CurvatureOptimizer::update_curvature(const at::Tensor& loss, const Backward
   const auto trainable = trainable_parameters();
   if (window.has_second_probe()) request.measured = trainable;
   auto found = gradients_with_graph(loss, request, trainable);
+  const auto given = found.given;
   torch::NoGradGuard no_grad;
   if (const auto reached = largest_reached(request.wanted, found.wanted); reached.defined()) {
     impl_->watch.follow(reached);
   }
   window.add(spread(std::move(found), selected), Weight(options), /*retain_graph=*/true);
+  detail::GradientsGiven::take_off(*given);
 }
 
 void CurvatureOptimizer::discard() {

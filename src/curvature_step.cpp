@@ -57,9 +57,10 @@ void CurvatureOptimizer::Impl::average_window(const CurvatureOptimizer& self) {
 Measurements CurvatureOptimizer::close_window() {
   auto& window = impl_->window;
   const auto& watch = impl_->watch;
-  if (impl_->gradients_cleared(*this)) window = {};
+  // Also when gradients were cleared by hand, and a plain pass has brought others where the watched one has none.
+  if (impl_->gradients_cleared(*this) || (window.by_backward && watch.others_left() && !watch.ours_left())) window = {};
   TORCH_CHECK(!(watch.passed_ours() && watch.passed_others()), name(), "::step: ", kBothWays);
-  TORCH_CHECK(!(watch.others_left() && watch.ours_left()), name(), "::step: ", kBothWays);
+  TORCH_CHECK(!watch.both_left(), name(), "::step: ", kBothWays);
   impl_->measure_gradients(*this);
   impl_->average_window(*this);
   auto result = window.take();

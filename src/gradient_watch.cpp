@@ -1,6 +1,6 @@
 #include "gradient_watch.h"
 
-#include "detail/compat.h"
+#include "detail/hooks.h"
 
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/autograd/function.h>
@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 namespace sgdph {
@@ -62,26 +63,62 @@ struct GradientWatch::State {
     return false;
   }
 
-  /// Called when a pass has added `added`.
-  void passed(const at::Tensor& added) {
+  /// Called when a pass is about to add to the gradient, and when it has.
+  void before() {
+    if (ours || !seen) return;
     const auto& now = parameter.grad();
-    const bool untouched = seen && now.defined() && is_same(now) && version_of(now) == version + 1;
-    // Cleared before the pass: what there is now is what came in.
-    if (!ours && seen && !untouched && now.defined() && !now.is_sparse() && at::equal(now, added)) {
-      forget();
-      ended = true;
-    }
+    if (now.defined() && ((is_same(now) && version_of(now) == version) || !is_zero(now))) return;
+    forget();
+    ended = true;
+  }
+  void after() {
     (ours ? passed_ours : passed_others) = true;
     remember();
   }
 };
 
-class GradientWatch::Hook final : public torch::autograd::FunctionPostHook {
+/// Which passes have added to the gradient of a parameter.
+struct GradientWatch::Passes {
+  at::Tensor parameter;
+  detail::NodePtr node;
+  bool under_way = false;  ///< one of the optimizer's
+  bool ours = false, others = false;
+
+  /// Called when a pass is about to add to the gradient.
+  void before() {
+    auto& there = under_way ? others : ours;
+    // Of what was cleared since, nothing counts.
+    if (there && !is_left()) there = false;
+    (under_way ? ours : others) = true;
+  }
+  bool is_left() const { return parameter.grad().defined() && !is_zero(parameter.grad()); }
+};
+
+/// Tells what is watched of a pass about to add to the gradient. It may stay when nothing is watched any more: the
+/// engine may be looking through the hooks of its node just then.
+template <class Watched>
+class GradientWatch::Before final : public detail::PreHook {
  public:
-  explicit Hook(std::weak_ptr<State> state) : state_(std::move(state)) {}
+  Before(const GradientWatch* owner, std::weak_ptr<Watched> watched) : owner_(owner), watched_(std::move(watched)) {}
+  variable_list operator()(const variable_list& gradients) override {
+    const auto watched = watched_.lock();
+    if (watched && !gradients.empty() && gradients[0].defined()) watched->before();
+    return gradients;
+  }
+  bool belongs_to(const GradientWatch* owner) const { return owner_ == owner; }
+  void turn_to(std::weak_ptr<Watched> watched) { watched_ = std::move(watched); }
+
+ private:
+  const GradientWatch* owner_;
+  std::weak_ptr<Watched> watched_;
+};
+
+class GradientWatch::After final : public torch::autograd::FunctionPostHook {
+ public:
+  explicit After(std::weak_ptr<State> state) : state_(std::move(state)) {}
   variable_list operator()(const variable_list& outputs, const variable_list& inputs) override {
     const auto state = state_.lock();
-    if (state && !inputs.empty() && inputs[0].defined()) state->passed(inputs[0]);
+    if (state && !inputs.empty() && inputs[0].defined()) state->after();
     return outputs;
   }
 
@@ -89,88 +126,76 @@ class GradientWatch::Hook final : public torch::autograd::FunctionPostHook {
   std::weak_ptr<State> state_;
 };
 
-/// Which passes have added to the gradient of a parameter.
-struct GradientWatch::Passes {
-  at::Tensor parameter;
-  detail::NodePtr node;
-  uintptr_t hook = 0;
-  bool under_way = false;  ///< one of the optimizer's
-  bool ours = false, others = false;
-
-  void passed(const at::Tensor& added) {
-    auto& here = under_way ? ours : others;
-    auto& there = under_way ? others : ours;
-    const auto& now = parameter.grad();
-    // Cleared before the pass: what there is now is what came in.
-    if (there && now.defined() && !now.is_sparse() && at::equal(now, added)) there = false;
-    here = true;
-  }
-  bool is_left() const { return parameter.grad().defined() && !is_zero(parameter.grad()); }
-};
-
-class GradientWatch::PassHook final : public torch::autograd::FunctionPostHook {
- public:
-  explicit PassHook(std::weak_ptr<Passes> passes) : passes_(std::move(passes)) {}
-  variable_list operator()(const variable_list& outputs, const variable_list& inputs) override {
-    const auto passes = passes_.lock();
-    if (passes && !inputs.empty() && inputs[0].defined()) passes->passed(inputs[0]);
-    return outputs;
-  }
-
- private:
-  std::weak_ptr<Passes> passes_;
-};
-
 GradientWatch::~GradientWatch() {
   stop();
-  stop_seeing();
+  for (const auto& one : passes_) take_hooks_off(*one->node);
 }
 
-void GradientWatch::stop_seeing() {
-  for (const auto& one : passes_) one->node->del_post_hook(one->hook);
-  passes_.clear();
+template <class Watched>
+void GradientWatch::watch_before(torch::autograd::Node& node, const std::shared_ptr<Watched>& watched) const {
+  for (const auto& hook : node.pre_hooks()) {
+    auto* ours = dynamic_cast<Before<Watched>*>(hook.get());
+    if (ours == nullptr || !ours->belongs_to(this)) continue;
+    ours->turn_to(watched);
+    return;
+  }
+  node.add_pre_hook(std::make_unique<Before<Watched>>(this, watched));
+}
+
+void GradientWatch::take_hooks_off(torch::autograd::Node& node) const {
+  detail::remove_hooks(node, [this](detail::PreHook* hook) {
+    auto* of_state = dynamic_cast<Before<State>*>(hook);
+    auto* of_passes = dynamic_cast<Before<Passes>*>(hook);
+    return (of_state != nullptr && of_state->belongs_to(this)) || (of_passes != nullptr && of_passes->belongs_to(this));
+  });
 }
 
 void GradientWatch::see_passes(const std::vector<at::Tensor>& parameters) {
-  std::vector<std::shared_ptr<Passes>> seen;
-  bool same = true;
+  std::vector<std::pair<at::Tensor, detail::NodePtr>> wanted;
   for (const auto& parameter : parameters) {
-    if (!parameter.is_leaf()) continue;
-    const auto node = torch::autograd::impl::gradient_edge(parameter).function;
-    const auto i = seen.size();
-    if (same && i < passes_.size() && passes_[i]->node == node) {
-      seen.push_back(passes_[i]);
-      continue;
-    }
-    same = false;
-    const auto known = std::find_if(
-        passes_.begin(), passes_.end(), [&node](const std::shared_ptr<Passes>& one) { return one->node == node; });
-    if (known != passes_.end()) {
-      seen.push_back(*known);
-      continue;
-    }
-    seen.push_back(std::make_shared<Passes>());
-    seen.back()->parameter = parameter;
-    seen.back()->node = node;
-    seen.back()->hook = node->add_post_hook(std::make_unique<PassHook>(seen.back()));
+    if (parameter.is_leaf()) wanted.emplace_back(parameter, torch::autograd::impl::gradient_edge(parameter).function);
   }
-  if (same && seen.size() == passes_.size()) return;
-  for (const auto& one : passes_) {
-    if (std::find(seen.begin(), seen.end(), one) == seen.end()) one->node->del_post_hook(one->hook);
+  const auto is_seen = [](const auto& one, const auto& passes) { return one.second == passes->node; };
+  if (std::equal(wanted.begin(), wanted.end(), passes_.begin(), passes_.end(), is_seen)) return;
+  std::unordered_map<const torch::autograd::Node*, std::shared_ptr<Passes>> known;
+  for (const auto& one : passes_) known.emplace(one->node.get(), one);
+  passes_.clear();
+  for (auto& [parameter, node] : wanted) {
+    auto& passes = known[node.get()];
+    if (!passes) {
+      passes = std::make_shared<Passes>();
+      passes->parameter = parameter;
+      passes->node = node;
+      watch_before(*node, passes);
+    }
+    passes_.push_back(passes);
   }
-  passes_ = std::move(seen);
 }
 
-bool GradientWatch::ours_left() const {
-  return std::any_of(passes_.begin(), passes_.end(), [](const auto& one) { return one->ours && one->is_left(); });
+template <class Which>
+bool GradientWatch::any_pass(const Which& which) const {
+  return std::any_of(passes_.begin(), passes_.end(), [&which](const auto& one) { return which(*one); });
 }
 
 bool GradientWatch::others_left() const {
-  return std::any_of(passes_.begin(), passes_.end(), [](const auto& one) { return one->others && one->is_left(); });
+  return any_pass([](const Passes& one) { return one.others && one.is_left(); });
+}
+
+bool GradientWatch::ours_left() const {
+  return any_pass([](const Passes& one) { return one.ours && one.is_left(); });
+}
+
+bool GradientWatch::both_left() const {
+  const bool both = any_pass([](const Passes& one) { return one.ours; }) &&
+                    any_pass([](const Passes& one) { return one.others; });  // as a rule no values are looked at
+  return both && ours_left() && others_left();
 }
 
 void GradientWatch::stop() {
-  if (state_) state_->node->del_post_hook(state_->hook);
+  if (state_) {
+    state_->node->del_post_hook(state_->hook);
+    take_hooks_off(*state_->node);
+  }
   state_.reset();
 }
 
@@ -185,13 +210,14 @@ void GradientWatch::follow(const at::Tensor& parameter) {
   state_->passed_others = others;
   state_->parameter = parameter;
   state_->node = node;
-  state_->hook = node->add_post_hook(std::make_unique<Hook>(state_));
+  state_->hook = node->add_post_hook(std::make_unique<After>(state_));
+  watch_before(*node, state_);
   state_->remember();
 }
 
 void GradientWatch::forget() {
   if (state_) state_->forget();
-  stop_seeing();
+  passes_.clear();
 }
 
 bool GradientWatch::cleared(const std::function<bool()>& others_left) {
@@ -214,14 +240,17 @@ bool GradientWatch::passed_others() const {
   return state_ && state_->passed_others;
 }
 
-GradientWatch::Ours::Ours(GradientWatch& watch) : watch_(watch) {
-  if (watch_.state_) watch_.state_->ours = true;
-  for (const auto& one : watch_.passes_) one->under_way = true;
+GradientWatch::Ours::Ours(GradientWatch& watch) : state_(watch.state_), passes_(watch.passes_) {
+  set(true);
 }
 
 GradientWatch::Ours::~Ours() {
-  if (watch_.state_) watch_.state_->ours = false;
-  for (const auto& one : watch_.passes_) one->under_way = false;
+  set(false);
+}
+
+void GradientWatch::Ours::set(bool under_way) const {
+  if (state_) state_->ours = under_way;
+  for (const auto& one : passes_) one->under_way = under_way;
 }
 
 }  // namespace sgdph

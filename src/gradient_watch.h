@@ -6,6 +6,10 @@
 #include <memory>
 #include <vector>
 
+namespace torch::autograd {
+struct Node;
+}
+
 namespace sgdph {
 
 /// Tells two things an optimizer is not told: that gradients were cleared, by the module's `zero_grad` say, which is
@@ -23,7 +27,8 @@ class GradientWatch {
   /// Passes that add to one of these are seen from now on, until `forget`: their nodes, which are kept for it, know the
   /// shape a parameter had.
   void see_passes(const std::vector<at::Tensor>& parameters);
-  /// A new beginning: passes up to now do not count, and the gradient is as if never seen.
+  /// A new beginning: passes up to now do not count, and the gradient is as if never seen. May be called by a hook in
+  /// the middle of a pass.
   void forget();
 
   /// Whether the gradients were cleared since this was last asked; passes before that no longer count. One that is gone
@@ -36,7 +41,13 @@ class GradientWatch {
   /// The same of all parameters whose passes are seen: whether something is left of what was added.
   bool ours_left() const;
   bool others_left() const;
+  bool both_left() const;
 
+ private:
+  struct State;
+  struct Passes;
+
+ public:
   /// Passes are the optimizer's while this lives.
   class Ours {
    public:
@@ -46,16 +57,22 @@ class GradientWatch {
     Ours& operator=(const Ours&) = delete;
 
    private:
-    GradientWatch& watch_;
+    void set(bool under_way) const;
+
+    std::shared_ptr<State> state_;
+    std::vector<std::shared_ptr<Passes>> passes_;
   };
 
  private:
-  struct State;
-  struct Passes;
-  class Hook;
-  class PassHook;
+  template <class Watched>
+  class Before;
+  class After;
+  template <class Watched>
+  void watch_before(torch::autograd::Node& node, const std::shared_ptr<Watched>& watched) const;
+  void take_hooks_off(torch::autograd::Node& node) const;
+  template <class Which>
+  bool any_pass(const Which& which) const;
   void stop();
-  void stop_seeing();
 
   std::shared_ptr<State> state_;
   std::vector<std::shared_ptr<Passes>> passes_;  ///< of each parameter

@@ -10,6 +10,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cstring>
@@ -70,6 +71,13 @@ void remove_hooks(Node& node, const Is& is) {
   if constexpr (kTensorHooksRunFirst) remove_from(first_hooks(node));
 }
 
+/// Hooks that were set aside come back before those that were added meanwhile.
+template <class Hooks>
+void put_back(Hooks& place, Hooks& aside) {
+  std::swap(place, aside);
+  for (auto& added : aside) place.push_back(std::move(added));
+}
+
 /// Keeps the hooks of these leaves from seeing what is no gradient of the loss: second derivatives, say.
 class LeafHooksAside {
  public:
@@ -83,7 +91,9 @@ class LeafHooksAside {
     }
   }
   ~LeafHooksAside() {
-    for (auto& [leaf, hooks] : aside_) std::swap(hooks, leaf_hooks(leaf));
+    if constexpr (kTensorHooksRunFirst) {
+      for (auto& [leaf, hooks] : aside_) put_back(leaf_hooks(leaf), hooks);
+    }
   }
   LeafHooksAside(const LeafHooksAside&) = delete;
   LeafHooksAside& operator=(const LeafHooksAside&) = delete;
@@ -91,6 +101,27 @@ class LeafHooksAside {
  private:
   std::vector<std::pair<at::Tensor, LeafHooks>> aside_;
 };
+
+/// Whether this one of 1.x holds the functions that a tensor was given; its class is not exported, and so known by
+/// name.
+inline bool is_of_functions(const PreHook& hook) {
+  return std::strstr(typeid(hook).name(), "CppFunctionPreHook") != nullptr;
+}
+
+/// The type of the function that `retain_grad` of 1.x adds to those of a tensor, which has no name: read off a sample.
+template <class Hook>
+const std::type_info& retaining_type() {
+  static const std::type_info& type = []() -> const std::type_info& {
+    const at::AutoGradMode recording(true);
+    const auto sample = at::ones({1}).requires_grad_(true) * 1;
+    sample.retain_grad();
+    for (const auto& hook : sample.grad_fn()->pre_hooks()) {
+      if (is_of_functions(*hook)) return static_cast<Hook&>(*hook).hooks_->back().target_type();
+    }
+    return typeid(void);
+  }();
+  return type;
+}
 
 /// The nodes of the graphs of some tensors, each once; they live as long as the list.
 inline std::vector<NodePtr> graph_of(const std::vector<at::Tensor>& tensors) {
@@ -156,17 +187,16 @@ class RetainedGradients {
         place = std::make_unique<Between>(*hooks_.back().second, keeps_);
       }
     } else {
-      // One of the functions of the tensor, told by the name of its type alone; its class is not exported.
       for (const auto& hook : node.pre_hooks()) come_between<torch::autograd::CppFunctionPreHook>(*hook);
     }
   }
   template <class Hook>
   void come_between(PreHook& hook) {
-    if (std::strstr(typeid(hook).name(), "CppFunctionPreHook") == nullptr) return;
+    if (!is_of_functions(hook)) return;
     const auto& list = static_cast<Hook&>(hook).hooks_;
     for (size_t i = 0; i < list->size(); ++i) {
       auto& place = (*list)[i];
-      if (std::strstr(place.target_type().name(), "retain_grad") == nullptr) continue;
+      if (place.target_type() != retaining_type<Hook>()) continue;
       functions_.push_back({list, i, place});
       if (keeps_ == Keeps::Nothing) {
         place = nullptr;
@@ -183,6 +213,62 @@ class RetainedGradients {
   std::vector<Function> functions_;
 };
 
+/// What hooks on activations were given, with its graph: one that keeps a gradient would keep the graph alive that ends
+/// in it, and so itself. Seen while this lives, and taken off by `take_off` when all products are done.
+class GradientsGiven {
+ public:
+  using Gradients = std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>>;
+  explicit GradientsGiven(const std::vector<NodePtr>& nodes) {
+    for (const auto& node : nodes) {
+      auto& hooks = first_hooks(*node);
+      const bool given =
+          kTensorHooksRunFirst
+              ? !hooks.empty()
+              : std::any_of(hooks.begin(), hooks.end(), [](const auto& hook) { return is_of_functions(*hook); });
+      if (!given) continue;
+      nodes_.push_back(node);
+      hooks.insert(hooks.begin(), std::make_unique<See>(*gradients_));
+      hooks.push_back(std::make_unique<See>(*gradients_));
+    }
+  }
+  ~GradientsGiven() {
+    for (const auto& node : nodes_) {
+      remove_hooks(*node, [](const PreHook* hook) { return dynamic_cast<const See*>(hook) != nullptr; });
+    }
+  }
+  GradientsGiven(const GradientsGiven&) = delete;
+  GradientsGiven& operator=(const GradientsGiven&) = delete;
+
+  std::shared_ptr<Gradients> gradients() const { return gradients_; }
+  static void take_off(const Gradients& gradients) {
+    for (const auto& one : gradients) {
+      const at::Tensor kept(one.lock());
+      if (kept.defined() && kept.requires_grad()) kept.detach_();
+    }
+  }
+
+ private:
+  class See final : public PreHook {
+   public:
+    explicit See(Gradients& gradients) : gradients_(gradients) {}
+    torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
+      auto seen = gradients;
+      for (auto& gradient : seen) {
+        if (!gradient.defined() || !gradient.requires_grad()) continue;
+        if (gradient.is_view()) gradient = gradient.clone();  // whose graph could not be taken off
+        gradients_.emplace_back(gradient.getIntrusivePtr());
+      }
+      return seen;
+    }
+
+   private:
+    Gradients& gradients_;
+  };
+
+  std::shared_ptr<Gradients> gradients_ = std::make_shared<Gradients>();
+  std::vector<NodePtr> nodes_;
+};
+
 /// Keeps all hooks of these nodes, and so of the tensors they made, from seeing what is no gradient of the loss.
 class NodeHooksAside {
  public:
@@ -195,8 +281,8 @@ class NodeHooksAside {
     }
   }
   ~NodeHooksAside() {
-    for (auto& [place, hooks] : pre_) std::swap(*place, hooks);
-    for (auto& [place, hooks] : post_) std::swap(*place, hooks);
+    for (auto& [place, hooks] : pre_) put_back(*place, hooks);
+    for (auto& [place, hooks] : post_) put_back(*place, hooks);
   }
   NodeHooksAside(const NodeHooksAside&) = delete;
   NodeHooksAside& operator=(const NodeHooksAside&) = delete;

@@ -1,5 +1,6 @@
 // `optimizer.backward(loss)` is `loss.backward()`, and curvature beside it.
 
+#include "detail/compat.h"
 #include "support/networks.h"
 #include "support/quadratic.h"
 
@@ -145,6 +146,82 @@ TEST(Backward, RetainedGradientsOfActivationsAreThoseOfThePlainPass) {
   }
 }
 
+/// Named as LibTorch's own, with which it is not to be mistaken.
+void retain_grad_scaled(const at::Tensor& activation, double factor) {
+  activation.register_hook([factor](const at::Tensor& gradient) { return gradient * factor; });
+}
+
+at::Tensor make_leaf(int64_t size) {
+  return torch::ones({size}, torch::kFloat64).requires_grad_(true);
+}
+
+TEST(Backward, AHookIsNotTakenForAnothersByItsName) {
+  auto x = make_leaf(3), y = make_leaf(4);
+  SGDPH optimizer(Parameters{x, y}, SGDPHOptions(0).refresh(Refresh::All).shift_guard(false).rule(Rule::Paper));
+  const auto activation = 2 * x;
+  retain_grad_scaled(activation, 3);
+  optimizer.backward(activation.pow(3).sum() + y.pow(2).sum());
+  optimizer.step();
+  EXPECT_TRUE(torch::equal(x.grad(), torch::full({3}, 3 * 24., torch::kFloat64))) << "of 8 x^3, three times";
+  EXPECT_TRUE(
+      torch::equal(optimizer.last_step().blocks_refreshed.at(0).estimate, torch::full({3}, 3 * 48., torch::kFloat64)));
+}
+
+TEST(Backward, WhatAHookOnAnActivationKeepsHasNoGraphInTheEnd) {
+  for (const auto& kind : kKinds) {
+    auto problem = make_problem("BatchNorm");
+    const auto optimizer = make(kind, problem);
+    for (const bool curvature_alone : {false, true}) {
+      Parameters kept, plain;
+      std::vector<std::weak_ptr<void>> graphs;
+      {
+        const auto keep = [&](at::Tensor& activation) {
+          // As hooks that record activations do: what is kept is owned by the hook, and so by the graph.
+          const auto place = std::make_shared<at::Tensor>();
+          graphs.emplace_back(place);
+          activation.register_hook([place, &kept](const at::Tensor& gradient) {
+            *place = gradient;
+            kept.push_back(gradient);
+          });
+        };
+        const auto loss = loss_at(run_layers(problem, keep), problem);
+        if (curvature_alone) {
+          optimizer->update_curvature(loss);
+        } else {
+          optimizer->backward(loss);
+        }
+        const auto again = loss_at(
+            run_layers(
+                problem,
+                [&](at::Tensor& activation) {
+                  activation.register_hook([&plain](const at::Tensor& gradient) { plain.push_back(gradient); });
+                }),
+            problem);
+        again.backward();
+      }
+      for (size_t i = 0; i < kept.size(); ++i) {
+        EXPECT_FALSE(kept[i].requires_grad()) << kind;
+        EXPECT_TRUE(torch::equal(kept[i], plain.at(i))) << kind;
+      }
+      kept.clear();
+      for (const auto& graph : graphs) EXPECT_TRUE(graph.expired()) << kind << ": it keeps itself alive";
+      optimizer->discard();
+      optimizer->zero_grad();
+    }
+  }
+}
+
+TEST(Backward, AnActivationAmongTheInputsGetsItsPlainGradient) {
+  auto x = make_leaf(3), y = make_leaf(4);
+  SGDPH optimizer(Parameters{x, y}, SGDPHOptions(0.1).refresh(Refresh::All));
+  const auto activation = x.pow(2);
+  const auto loss = activation.pow(3).sum() + y.pow(2).sum();
+  optimizer.backward(loss, BackwardOptions().inputs({activation, y}));
+  EXPECT_TRUE(torch::equal(activation.grad(), torch::full({3}, 3., torch::kFloat64)));
+  EXPECT_FALSE(activation.grad().requires_grad());
+  EXPECT_FALSE(x.grad().defined());
+}
+
 TEST(Backward, InputsGetTheirGradients) {
   auto problem = make_problem("GroupNorm");
   SGDPH optimizer(*problem.model);
@@ -199,7 +276,6 @@ TEST_F(Quadratic, CallingBothBackwardsIsAnErrorThatSaysSo) {
 
 TEST(Backward, APlainPassOfAnotherLossIsSeenWhateverItReaches) {
   // The largest parameter, at which cleared gradients are seen, is in neither loss.
-  const auto make_leaf = [](int64_t size) { return torch::ones({size}, torch::kFloat64).requires_grad_(true); };
   auto largest = make_leaf(9), x = make_leaf(3), y = make_leaf(4);
   SGDPH optimizer(Parameters{largest, x, y}, SGDPHOptions(0.1).refresh(Refresh::All));
   const auto of_x = [&] { return x.pow(3).sum(); };
@@ -220,6 +296,93 @@ TEST(Backward, APlainPassOfAnotherLossIsSeenWhateverItReaches) {
   x.mutable_grad().zero_();
   of_x().backward();
   EXPECT_NO_THROW(optimizer.step());
+}
+
+TEST(Backward, WhatWasClearedByHandIsNotMeasuredWithAPlainPassAfterIt) {
+  auto largest = make_leaf(9), x = make_leaf(3);
+  SGDPH optimizer(Parameters{largest, x}, SGDPHOptions(0.1).refresh(Refresh::All));
+  const auto loss = [&] { return largest.pow(3).sum() + x.pow(3).sum(); };
+  optimizer.backward(100 * loss());
+  for (auto* leaf : {&largest, &x}) leaf->mutable_grad().reset();
+  x.pow(3).sum().backward();
+  optimizer.step();
+  EXPECT_TRUE(optimizer.last_step().blocks_refreshed.empty()) << "what was thrown away is not measured";
+}
+
+/// What a reducer does, say, after a gradient has been added to.
+class AfterLeaf final : public torch::autograd::FunctionPostHook {
+ public:
+  explicit AfterLeaf(std::function<void()> action) : action_(std::move(action)) {}
+  torch::autograd::variable_list operator()(
+      const torch::autograd::variable_list& outputs, const torch::autograd::variable_list& /*inputs*/) override {
+    action_();
+    return outputs;
+  }
+
+ private:
+  std::function<void()> action_;
+};
+
+void after(const at::Tensor& leaf, std::function<void()> action) {
+  // The node lives as long as it is held.
+  static std::vector<detail::NodePtr> nodes;
+  nodes.push_back(torch::autograd::impl::gradient_edge(leaf).function);
+  nodes.back()->add_post_hook(std::make_unique<AfterLeaf>(std::move(action)));
+}
+
+TEST(Backward, APlainPassAfterClearedGradientsIsNoErrorWhateverHooksMakeOfThem) {
+  for (const int clears : {0, 1, 2}) {
+    auto problem = make_problem("BatchNorm");
+    SGDPH optimizer(*problem.model, SGDPHOptions(0.01));
+    for (auto& parameter : problem.model->parameters()) {
+      parameter.register_hook([](const at::Tensor& gradient) { return gradient.clamp(-1e-3, 1e-3); });
+      after(parameter, [parameter] { parameter.mutable_grad().mul_(0.5); });
+    }
+    for (int step = 0; step < 3; ++step) {
+      optimizer.backward(problem.loss());
+      if (clears == 0) problem.model->zero_grad();
+      for (auto& parameter : problem.model->parameters()) {
+        if (clears == 1) parameter.mutable_grad().zero_();
+        if (clears == 2) parameter.mutable_grad().reset();
+      }
+      problem.loss().backward();
+      EXPECT_NO_THROW(optimizer.step()) << "cleared in way " << clears;
+      optimizer.zero_grad();
+    }
+  }
+}
+
+TEST(Backward, SparseAndDenseGradientsOfPlainPassesAddUp) {
+  auto table = torch::ones({5, 3}, torch::kFloat64).requires_grad_(true), x = make_leaf(3);
+  SGDPH optimizer(Parameters{table, x}, SGDPHOptions(0.1));
+  optimizer.backward(table.pow(2).sum() + x.pow(2).sum(), BackwardOptions().measure(false));
+  const auto rows = torch::tensor({1, 2});
+  EXPECT_NO_THROW(torch::embedding(table, rows, -1, false, /*sparse=*/true).sum().backward());
+}
+
+TEST(Backward, HooksOfLeavesMayStepAndClear) {
+  auto x = make_leaf(3), y = make_leaf(5);
+  SGDPH optimizer(Parameters{x, y}, SGDPHOptions(0.01).refresh(Refresh::All));
+  int calls = 0;
+  bool steps = true;
+  after(y, [&] {
+    ++calls;
+    if (steps) optimizer.step();
+    optimizer.zero_grad();
+  });
+  const auto loss = [&] { return x.pow(3).sum() + y.pow(3).sum(); };
+  for (int step = 0; step < 3; ++step) {
+    const auto value = loss();
+    optimizer.update_curvature(value);
+    value.backward();
+  }
+  steps = false;
+  for (int step = 0; step < 3; ++step) {
+    optimizer.backward(loss(), BackwardOptions().measure(step > 0));
+    optimizer.discard();
+  }
+  EXPECT_EQ(calls, 6);
+  EXPECT_LE(torch::autograd::impl::gradient_edge(y).function->pre_hooks().size(), 3U) << "hooks do not pile up";
 }
 
 TEST_F(Quadratic, OneBackwardOrTheOtherIsNoError) {
