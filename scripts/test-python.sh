@@ -43,11 +43,28 @@ fi
 
 # Into a folder of its own, so that no environment is changed. The same object files for every tree, where ccache may see to it.
 echo "Building the extension (build/python/build)"
-export CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+export CCACHE_DEPEND=1 CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 "$python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --upgrade --target "$home/package" \
   -C build-dir="$home/build" -C cmake.define.SGDPH_PYTHON_TESTS=ON . >"$home/build.log" 2>&1 ||
   { tail -n 60 "$home/build.log" >&2; exit 1; }
 export PYTHONPATH="$home/package:${PYTHONPATH:-}" SGDPH_GOLDEN_REPLAY="$home/build/golden_replay" PYTHONDONTWRITEBYTECODE=1
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 if [ "${1:-}" = --run ]; then shift; exec "$python" "$@"; fi
-exec "$python" -m pytest -q -p no:cacheprovider tests/python "$@"
+run() { "$python" -m pytest -q -p no:cacheprovider "$@"; }
+if [ $# -gt 0 ]; then
+  run tests/python "$@"
+  exit
+fi
+
+# Every second file in a process of its own beside the others, on the other core; what it says comes after them.
+here="" there=""
+for file in tests/python/test_*.py; do
+  here="$here $file"
+  swapped=$here here=$there there=$swapped
+done
+run $there >"$home/tests.log" 2>&1 & beside=$!
+code=0
+run $here || code=$?
+wait "$beside" || code=$?
+cat "$home/tests.log"
+exit "$code"
