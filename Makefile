@@ -47,7 +47,7 @@ test-torch:  ## of the tests those that use LibTorch, the command from end to en
 	@$(BUILD) $(KIND)dev --target sgdph_torch_tests
 	@ctest --preset $(KIND)torch
 
-test-slow:  ## the slow tests: long runs, large networks, more ways to install
+test-slow:  ## the slow tests: the command's many ways in full, long runs, large networks, more ways to install
 	@scripts/install-deps.sh test
 	@cmake --preset $(KIND)dev -Wno-dev >/dev/null
 	@$(BUILD) $(KIND)dev

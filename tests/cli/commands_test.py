@@ -45,6 +45,7 @@ class Train(support.CommandTest):
         self.assertEqual(end["status"], "finished")
         self.assertEqual(end["test_top1"], epochs[-1]["test_top1"])
 
+    @support.slow
     def test_tests_within_epochs_change_nothing_and_continue_with_the_run(self):
         calm, often, stopped = (self.folder / name for name in ("calm", "often", "stopped"))
         self.succeed(*self.small("sgd-ph", 3, calm, "--checkpoint-every", "1"))
@@ -67,27 +68,32 @@ class Train(support.CommandTest):
         self.succeed("train", "--resume", stopped)
         self.assert_same_run(often, stopped)
 
+    @support.slow
     def test_tests_within_epochs_take_as_many_images_as_they_are_told_to(self):
         run = self.folder / "run"
         self.succeed(*self.small("sgdm", 1, run, "--eval-every", "4", "--eval-limit", "40"))
         self.assertEqual([r["images"] for r in support.records(run) if r["type"] == "eval"], [40])
 
+    @support.slow
     def test_the_logs_rate_of_an_epoch_is_that_of_its_last_step(self):
         output = self.folder / "run"
         self.succeed(*self.small("sgdm", 2, output, "--lr", "0.8", "--lr-scheduler", "linear"))
         rates = [record["lr"] for record in support.records(output) if record["type"] == "epoch"]
         self.assertEqual([round(rate, 12) for rate in rates], [0.45, 0.05])  # of 16 steps the 8th and the last
 
+    @support.slow
     def test_the_result_does_not_depend_on_the_number_of_workers(self):
         for workers in (0, 1, 4):
             self.succeed(*self.small("sgdm", 1, self.folder / f"w{workers}", "-j", workers))
         models = {(self.folder / f"w{workers}" / "model.pt").read_bytes() for workers in (0, 1, 4)}
         self.assertEqual(len(models), 1)
 
+    @support.slow
     def test_accumulated_batches_are_one_step(self):
         self.succeed(*self.small("sgdm", 1, self.folder / "run", "--accumulate", 4))
         self.assertEqual(support.records(self.folder / "run")[1]["step"], 2)
 
+    @support.slow
     def test_fast_and_stock_layers_give_the_same_run_but_for_rounding_and_take_each_others_weights(self):
         runs = {kernels: self.folder / kernels for kernels in ("fast", "stock")}
         for kernels, output in runs.items():
@@ -103,6 +109,7 @@ class Train(support.CommandTest):
                                      "--init", output / "model.pt"))
             self.assertEqual((output / "model.pt").read_bytes(), (again / "model.pt").read_bytes())
 
+    @support.slow
     def test_curvature_from_part_of_the_batch_is_another_run(self):
         outputs = [self.folder / name for name in ("whole", "eighth", "same")]
         for output, part in zip(outputs, ("1", "1/8", "0.125")):
@@ -111,6 +118,7 @@ class Train(support.CommandTest):
         self.assertNotEqual(models[0], models[1])
         self.assertEqual(models[1], models[2])
 
+    @support.slow
     def test_a_run_starts_from_weights_of_another(self):
         one, two, three = (self.folder / name for name in ("one", "two", "three"))
         options = ["--norm", "none", "--lr"]
@@ -127,6 +135,7 @@ class Refusals(support.CommandTest):
     def test_an_unknown_option_is_refused_with_the_nearest_name(self):
         self.refuse("train", "--modle", "resnet8", says=["unknown option '--modle'", "'--model'"])
 
+    @support.slow
     def test_a_corrupt_jpeg_is_named_and_skipped_only_if_asked(self):
         images = self.folder / "images"
         support.write_samples("images", images)
@@ -157,6 +166,7 @@ class Eval(support.CommandTest):
         self.assertEqual((self.folder / "again.pt").read_bytes(), (output / "model.pt").read_bytes())
 
 
+    @support.slow
     def test_it_takes_the_best_weights_by_validation(self):
         output = self.folder / "run"
         spoiled = ["--lr-scheduler", "multistep", "--lr-milestones", "2", "--lr-gamma", "300"]
@@ -172,6 +182,7 @@ class Eval(support.CommandTest):
         self.refuse("eval", output, "--weights", "first", says="--weights")
         self.refuse("eval", output, "--weights", "ema", says="the run had no --model-ema")
 
+    @support.slow
     def test_it_takes_the_average_of_weights_and_the_runs_arithmetic(self):
         output = self.folder / "run"
         self.succeed(*self.small("sgd-ph", 2, output, "--model-ema", "--model-ema-steps", "1", "--model-ema-decay", "0.99",
@@ -216,6 +227,7 @@ class Compare(support.CommandTest):
         self.assertIn("**", (folder / "summary.md").read_text())
         self.assertEqual([p.name for p in folder.glob("*.toml")], [])
 
+    @support.slow
     def test_more_epochs_continue_the_runs_and_are_not_taken_for_done(self):
         words = ["--opts", "sgdm", "--lr-scheduler", "constant"]
         self.succeed(*self.words(*words))
@@ -223,6 +235,7 @@ class Compare(support.CommandTest):
         self.assertEqual(support.records(self.folder / "cmp" / "sgdm-seed1")[-1]["epochs"], 3)
         self.refuse(*self.words(*words, "--epochs", "2"), says="it has 3 epochs, more than 2")
 
+    @support.slow
     def test_with_validation_the_table_tells_it_from_the_test_set(self):
         done = self.succeed(*self.words("--opts", "sgdm,sgd-ph", "--val-split", "0.25"))
         for words in ("test at best validation %", "validation %", "first with", "SGD-PH took"):
@@ -238,6 +251,7 @@ class Compare(support.CommandTest):
         self.assertIn("first with", page)
         self.assertEqual(len(list((self.folder / "figures").glob("*validation-accuracy.svg"))), 1)
 
+    @support.slow
     def test_a_signal_to_it_alone_stops_it_and_its_run(self):
         words = self.words("--opts", "sgdm", "--epochs", "500")
         child = subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -248,6 +262,7 @@ class Compare(support.CommandTest):
         _, errors = child.communicate(timeout=60)
         self.assertEqual(child.returncode, 130, errors)
 
+    @support.slow
     def test_it_goes_on_where_it_was_stopped(self):
         words = self.words("--opts", "sgdm,adam", "--checkpoint-every", "1")
         self.assertIn("the same command continues", self.stop_at_a_checkpoint(words, self.folder / "cmp"))
@@ -256,6 +271,7 @@ class Compare(support.CommandTest):
         self.succeed(*self.small("sgdm", 2, calm, "--checkpoint-every", "1"))
         self.assert_same_run(calm, self.folder / "cmp" / "sgdm-seed1")
 
+    @support.slow
     def test_a_run_that_diverges_has_its_place_in_the_table(self):
         done = self.run_sgdph(*self.words("--opts", "sgdm", "--lr", "1e30"))
         self.assertEqual(done.returncode, 1, "as of a run by itself: there is no other")
@@ -266,6 +282,7 @@ class Cost(support.CommandTest):
     def words(self, *extra):
         return ["cost", "--model", "resnet8", "--batch-size", "4,8", "--rounds", "2", "--threads", "1", *extra]
 
+    @support.slow
     def test_it_makes_tables_json_and_a_picture(self):
         output = self.folder / "out"
         engines = "sgd-ph,sgd-ph-1/8-every-4,sgd-ph-stock,published"
@@ -287,6 +304,7 @@ class Cost(support.CommandTest):
         self.assertIn("| SGD-PH", (output / "cost.md").read_text())
         self.assertEqual(xml.etree.ElementTree.parse(output / "cost.svg").getroot().tag, "{http://www.w3.org/2000/svg}svg")
 
+    @support.slow
     def test_every_format_is_printed_and_nothing_is_written_unasked(self):
         words = ["--engines", "sgdm", "--no-memory", "--batch-size", "4", "--format"]
         rows = json.loads(self.succeed(*self.words(*words, "json")).stdout)["rows"]
@@ -295,6 +313,7 @@ class Cost(support.CommandTest):
         self.assertIn("|---|", self.succeed(*self.words(*words, "markdown")).stdout)
         self.assertEqual(list(self.folder.iterdir()), [])
 
+    @support.slow
     def test_positions_name_every_block(self):
         words = ["--engines", "sgd-ph", "--batch-size", "4", "--positions", "--format", "csv", "--rounds", "30"]
         rows = list(csv.DictReader(self.succeed(*self.words(*words)).stdout.splitlines()))
@@ -304,6 +323,7 @@ class Cost(support.CommandTest):
             self.assertGreater(float(row["ratio"]), 0)
             self.assertGreater(float(row["held_relative"]), 1)
 
+    @support.slow
     def test_a_signal_ends_it_with_what_was_measured(self):
         words = ["cost", "--model", "resnet8", "--batch-size", "4", "--engines", "adam", "--no-memory", "--threads", "1"]
         code, text, shown = self.on_terminal([*words, "--seconds", "600", "--format", "json"], interrupt_at=rb"round [2-9]")
@@ -316,6 +336,7 @@ class Scale(support.CommandTest):
     def report(self, *extra):
         return json.loads(self.succeed("scale", "--model", "resnet8", "--format", "json", *extra).stdout)
 
+    @support.slow
     def test_it_prints_a_model_with_the_step_of_this_machine_in_it(self):
         words = ["scale", "--model", "resnet8", "-b", "4", "--rounds", "3", "--threads", "1"]
         text = self.succeed(*words).stdout

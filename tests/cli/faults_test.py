@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import support
-from kills_test import Compare, Fetch, Subject, Train
+from kills_test import Compare, Fetch, SmallCompare, Subject, Train
 
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EINTR": errno.EINTR, "short": "short"}
 
@@ -68,8 +68,8 @@ class EveryCallThatWrites(support.CommandTest):
         shutil.rmtree(wild)
         return child.returncode
 
-    def strike_all(self, subject, share=0):
-        """Of each kind of call so large a share, at least one, with every error."""
+    def strike_all(self, subject, share=0, every_error=True):
+        """Of each kind of call so large a share, at least one, with every error, or with one: the next for the next kind."""
         subject.before = subject.home / "before"
         subject.before.mkdir()
         if hasattr(subject, "prepare"):
@@ -80,8 +80,10 @@ class EveryCallThatWrites(support.CommandTest):
         self.assertGreater(calls["any"], 3)
         rng = random.Random(subject.name)
         plan = []
-        for call in support.CALLS[:-1]:
+        for kind, call in enumerate(support.CALLS[:-1]):
             errors = [error for error in ERRORS if error != "short" or call == "write"]
+            if not every_error:
+                errors = [errors[kind % len(errors)]]
             for error in errors:
                 numbers = range(1, calls[call] + 1)
                 wanted = max(1, round(share * len(numbers)))
@@ -91,24 +93,40 @@ class EveryCallThatWrites(support.CommandTest):
         print(f"{subject.name}: {len(plan)} calls of {calls['any']} failed, {codes.count(1)} ended it, "
               f"every second start went on", flush=True)
 
+    def test_one_error_of_every_kind_of_call_of_a_run_that_is_continued(self):
+        self.strike_all(Continue(self, "continue"), every_error=False)
+
+    def test_one_error_of_every_kind_of_call_of_a_download(self):
+        self.strike_all(Fetch(self, "fetch"), every_error=False)
+
+    def test_one_error_of_every_kind_of_call_of_a_report(self):
+        self.strike_all(Report(self, "report"), every_error=False)
+
+    def test_one_error_of_every_kind_of_call_of_a_comparison(self):
+        self.strike_all(SmallCompare(self, "compare"), every_error=False)
+
+    @support.slow
     def test_a_run_that_is_continued(self):
         self.strike_all(Continue(self, "continue"))
 
+    @support.slow
     def test_a_comparison(self):
         self.strike_all(Compare(self, "compare"))
 
+    @support.slow
     def test_a_download(self):
         self.strike_all(Fetch(self, "fetch"))
 
+    @support.slow
     def test_a_report(self):
         self.strike_all(Report(self, "report"))
 
-    @support.slow
+    @support.long
     def test_many_calls_of_a_run_that_is_new_and_one_that_is_continued(self):
         self.strike_all(Train(self, "train"), 0.3)
         self.strike_all(Continue(self, "continue"), 0.7)
 
-    @support.slow
+    @support.long
     def test_many_calls_of_a_comparison_a_download_and_a_report(self):
         self.strike_all(Compare(self, "compare"), 0.15)
         self.strike_all(Fetch(self, "fetch"), 0.5)
@@ -135,6 +153,7 @@ class FullDisk(support.CommandTest):
         self.addCleanup(subprocess.run, ["umount", disk])
         return disk
 
+    @support.slow
     def test_a_download_that_does_not_fit_unpacked_keeps_its_archive(self):
         disk = self.small_disk("1500k")
         archive = support.write_cifar100(self.folder / "c.tar.gz").read_bytes()
@@ -164,6 +183,7 @@ class FullDisk(support.CommandTest):
         subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
         self.succeed(*words)
 
+    @support.slow
     def test_a_comparison_on_a_full_disk_says_which_file_and_goes_on(self):
         disk = self.small_disk("150k")
         words = ["compare", "--data-path", self.data, "--width", "0.5", "-b", "64", "--epochs", "1", "--threads", "1",
@@ -206,6 +226,7 @@ class OtherPeoplesFolders(support.CommandTest):
                     says=str(closed))
         self.refuse("data", "fetch", "cifar100", "--url", "http://127.0.0.1:9/c.tar.gz", "--data-path", closed, says=str(closed))
 
+    @support.slow
     def test_a_run_that_is_not_ours_can_be_read_and_not_continued(self):
         run = self.folder / "run"
         self.as_owner(*self.small("sgdm", 1, run))
@@ -229,8 +250,8 @@ class OtherPeoplesFolders(support.CommandTest):
 
 
 class NamesLinksAndClocks(support.CommandTest):
-    def test_names_with_spaces_letters_of_all_languages_and_bytes_that_are_none(self):
-        for name in ("ein Lauf mit Leerzeichen", "läufe/Привет, 世界 ☃", "-dash", "quo'te\"s $(x) `y`", b"no utf-8 \xff\xfe"):
+    def names_for_folders(self, *names):
+        for name in names:
             with self.subTest(name=name):
                 under = self.folder / (os.fsdecode(name) if isinstance(name, bytes) else name)
                 calm = self.small("sgdm", 1, None, "--output-dir", under)
@@ -240,6 +261,14 @@ class NamesLinksAndClocks(support.CommandTest):
                 self.succeed("compare", "--data-path", self.data, "--width", "0.5", "--epochs", "1", "-b", "64", "--threads",
                              "1", "--opts", "sgdm", "--output-dir", os.fsencode(str(under) + " cmp"))
 
+    def test_a_name_of_bytes_that_are_no_text(self):
+        self.names_for_folders(b"no utf-8 \xff\xfe")
+
+    @support.slow
+    def test_names_with_spaces_letters_of_all_languages_and_bytes_that_are_none(self):
+        self.names_for_folders("ein Lauf mit Leerzeichen", "läufe/Привет, 世界 ☃", "-dash", "quo'te\"s $(x) `y`", b"no utf-8 \xff\xfe")
+
+    @support.slow
     def test_a_folder_may_be_a_link(self):
         (self.folder / "elsewhere").mkdir()
         (self.folder / "link").symlink_to("elsewhere")
@@ -265,6 +294,7 @@ class NamesLinksAndClocks(support.CommandTest):
         self.assertEqual(before, {p: p.read_bytes() for p in outside.iterdir()})
         self.assert_same_run(calm, run)
 
+    @support.slow
     def test_pipes_and_second_names_in_a_folder_from_somebody_else_are_neither_waited_for_nor_written_to(self):
         calm, victim = self.folder / "calm", self.folder / "victim"
         self.succeed(*self.small("sgdm", 1, calm))
@@ -289,6 +319,7 @@ class NamesLinksAndClocks(support.CommandTest):
         self.assertEqual(victim.read_text(), "mine")
         self.assertEqual(list(run.glob("*.new")), [])
 
+    @support.slow
     def test_a_comparison_with_a_pipe_for_a_lock_goes_on_with_the_other_runs(self):
         words = ["compare", "--data-path", self.data, "--width", "0.25", "-b", "64", "--epochs", "1", "--threads", "1", "--opts",
                  "sgdm,adam", "--output-dir", self.folder / "cmp"]
@@ -299,6 +330,7 @@ class NamesLinksAndClocks(support.CommandTest):
         self.assertIn(".lock is no regular file", done.stderr)
         self.assertIn("Adam alone is finished", done.stdout)
 
+    @support.slow
     def test_settings_from_somebody_else_run_and_write_nothing(self):
         run = self.folder / "run"
         self.succeed(*self.small("sgdm", 1, run))
@@ -315,10 +347,10 @@ class NamesLinksAndClocks(support.CommandTest):
             self.assertIn(done.returncode, (0, 2), done.stderr)
         self.assertFalse(mark.exists())
 
-    def test_a_clock_that_jumps_changes_no_figure_and_no_time_is_negative(self):
+    def clock_jumps(self, *jumps):
         calm, wild = self.folder / "calm", self.folder / "wild"
         self.succeed(*self.small("sgdm", 2, calm, "--tensorboard"))
-        for seconds in (3600, 40 * 365 * 86400):
+        for seconds in jumps:
             shutil.rmtree(wild, ignore_errors=True)
             env = support.with_faults(wild, self.folder / "count", clock=seconds)
             self.succeed(*self.small("sgdm", 1, wild, "--tensorboard"), env=env)
@@ -329,15 +361,22 @@ class NamesLinksAndClocks(support.CommandTest):
                     self.assertGreaterEqual(value, 0, name)
             self.succeed("report", wild, "--output", self.folder / "r.md", env=env)
 
+    def test_a_clock_that_jumps_by_years_changes_no_figure(self):
+        self.clock_jumps(40 * 365 * 86400)
+
+    @support.slow
+    def test_a_clock_that_jumps_changes_no_figure_and_no_time_is_negative(self):
+        self.clock_jumps(3600, 40 * 365 * 86400)
+
 
 class Numbers(support.CommandTest):
     """A number that no figure of ours can be is refused where it stands, and the folder is not lost."""
 
-    def test_in_a_recipe_and_in_stored_settings(self):
+    def in_settings(self, *values):
         run, recipe = self.folder / "run", self.folder / "recipe.toml"
         self.succeed(*self.small("sgdm", 1, run))
         stored = (run / "settings.toml").read_text()
-        for value in ("18446744073709551616", "-9223372036854775809", "1e400", "nan", "inf"):
+        for value in values:
             for key in ("seed", "lr"):
                 with self.subTest(key=key, value=value):
                     recipe.write_text(f"[run]\n{key} = {value}\n")
@@ -352,13 +391,27 @@ class Numbers(support.CommandTest):
         (run / "settings.toml").write_text(stored)
         self.succeed("train", "--resume", run, "--epochs", "2")
 
+    def test_that_is_too_large_in_a_recipe_and_in_stored_settings(self):
+        self.in_settings("1e400")
+
+    @support.slow
+    def test_in_a_recipe_and_in_stored_settings(self):
+        self.in_settings("18446744073709551616", "-9223372036854775809", "1e400", "nan", "inf")
+
+    def test_that_is_too_large_in_a_log(self):
+        self.in_log("1e400")
+
+    @support.slow
     def test_in_a_log(self):
+        self.in_log("9223372036854775808", "1e400", "NaN", '"a"', "[" * 100 + "]" * 100)
+
+    def in_log(self, *values):
         words = ["compare", "--data-path", self.data, "--width", "0.5", "-b", "64", "--epochs", "1", "--threads", "1",
                  "--opts", "sgdm", "--output-dir", self.folder / "cmp"]
         self.succeed(*words)
         log = self.folder / "cmp" / "sgdm-seed1" / "log.jsonl"
         lines = log.read_text().splitlines()
-        for value in ("9223372036854775808", "1e400", "NaN", '"a"', "[" * 100 + "]" * 100):
+        for value in values:
             with self.subTest(value=value):
                 record = json.loads(lines[1])
                 record["test_top1"] = "HERE"
@@ -377,7 +430,7 @@ class Numbers(support.CommandTest):
 
 
 class SharedCores(support.CommandTest):
-    @support.slow
+    @support.long
     def test_a_run_that_others_take_the_core_from_says_so_once(self):
         core = str(min(os.sched_getaffinity(0)))
         spin = [subprocess.Popen(["taskset", "-c", core, "sh", "-c", "while :; do :; done"]) for _ in range(4)]
@@ -423,7 +476,7 @@ class LyingServers(support.CommandTest):
     def test_other_bytes_of_the_same_length(self):
         self.assert_nothing(self.fetch(lambda s, h, b, at: (s, h, os.urandom(len(b)), at)), "damaged or no archive")
 
-    @support.slow
+    @support.long
     def test_a_length_that_is_more_than_comes(self):
         def answer(status, headers, body, start):
             return status, {**headers, "Content-Length": len(body) - start + 1000}, body, start
@@ -436,7 +489,7 @@ class LyingServers(support.CommandTest):
 
         self.assert_nothing(self.fetch(answer), "refused")
 
-    @support.slow
+    @support.long
     def test_a_body_without_an_end(self):
         class Endless(bytes):
             def __len__(self):

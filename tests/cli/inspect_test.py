@@ -47,6 +47,7 @@ class Inspect(support.CommandTest):
         self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
         self.assertIn("Hessian block of ", root[0].text)
 
+    @support.slow
     def test_the_same_question_has_the_same_answer_in_both_precisions(self):
         one = self.report("--blocks", "bn1.weight")["rows"][0]
         self.assertEqual(one, self.report("--blocks", "bn1.weight")["rows"][0])
@@ -58,6 +59,7 @@ class Inspect(support.CommandTest):
         for a, b in zip(stock["diagonal"], fine["diagonal"]):
             self.assertAlmostEqual(a, b, delta=1e-9 * max(map(abs, fine["diagonal"])))
 
+    @support.slow
     def test_blocks_and_channels_can_be_limited(self):
         rows = self.report("--blocks", "3")["rows"]
         self.assertEqual(len(rows), 3)
@@ -70,6 +72,7 @@ class Inspect(support.CommandTest):
             self.assertEqual(a["row_sums"], [b["row_sums"][i] for i in a["rows"]])
             self.assertEqual(a["probes"][1]["divisors"], [])
 
+    @support.slow
     def test_shards_are_parts_of_the_batch(self):
         four = self.report("--blocks", "bn1.weight")
         self.assertEqual(four["shards"], 4)
@@ -89,6 +92,7 @@ class Inspect(support.CommandTest):
         self.assertIn("first-order: fc.bias.", done.stdout)
         self.assertNotIn("warning", done.stderr)
 
+    @support.slow
     def test_a_run_a_checkpoint_and_weights_give_the_same_figures(self):
         output = self.folder / "run"
         self.succeed(*self.small("sgdm", 2, output))
@@ -105,6 +109,7 @@ class Inspect(support.CommandTest):
         self.assertNotEqual(begin["rows"], found[0]["rows"])
         self.assertLess(found[0]["loss"], begin["loss"])
 
+    @support.slow
     def test_it_leaves_a_runs_folder_as_it_was(self):
         output = self.folder / "run"
         self.succeed(*self.small("sgd-ph", 1, output))
@@ -118,6 +123,7 @@ class Inspect(support.CommandTest):
         self.assertIn("|---|", self.succeed(*words, "markdown").stdout)
         self.assertEqual(list(self.folder.iterdir()), [])
 
+    @support.slow
     def test_every_norm_can_be_looked_at(self):
         for norm in ("layer", "group", "instance", "none", "weight"):
             report = self.report("--norm", norm, "--blocks", "3")
@@ -125,6 +131,7 @@ class Inspect(support.CommandTest):
             for row in report["rows"]:
                 self.assertEqual(row["note"], "", norm)
 
+    @support.slow
     def test_a_signal_ends_it_with_what_was_measured(self):
         output = self.folder / "out"
         words = ["inspect", "--data-path", self.data, "--model", "resnet20", "-b", "96", "--threads", "1",
@@ -146,6 +153,7 @@ class Inspect(support.CommandTest):
         self.assertEqual(json.loads((output / "inspect.json").read_text()), report)
         self.assertTrue((output / "inspect.svg").exists())
 
+    @support.slow
     def test_on_a_terminal_there_is_a_bar(self):
         code, _, shown = self.on_terminal(self.words("-b", "64", "--refreshes", "1"))
         self.assertEqual(code, 0)

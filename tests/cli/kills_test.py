@@ -109,10 +109,23 @@ class Compare(Subject):
         self.test.assertTrue((folder / "cmp" / "summary.txt").exists())
 
 
+class SmallCompare(Compare):
+    def words(self, folder):
+        words = super().words(folder)
+        for option, value in (("--epochs", "1"), ("--opts", "sgdm")):
+            words[words.index(option) + 1] = value
+        return words
+
+
 class Reproduce(Subject):
     def words(self, folder):
         (self.home / "mine.toml").write_text(EXPERIMENT)
         return ["reproduce", "mine.toml", "--data-path", self.test.data, "--threads", "1", "--output-dir", folder / "out"]
+
+
+class SmallReproduce(Reproduce):
+    def words(self, folder):
+        return [*super().words(folder), "--only", "opt=sgdm"]
 
 
 class Fetch(Subject):
@@ -172,8 +185,8 @@ class Kills(support.CommandTest):
             rounds += 1
         print(f"{subject.name}: {killed} kills in {rounds} rounds, every round like the calm one", flush=True)
 
-    def torment_all(self, kills):
-        shares = {Train: 0.25, AutoResume: 0.2, Compare: 0.15, Reproduce: 0.1, Fetch: 0.3}
+    def torment_all(self, kills, compare=Compare, reproduce=Reproduce):
+        shares = {Train: 0.25, AutoResume: 0.2, compare: 0.15, reproduce: 0.1, Fetch: 0.3}
         subjects = [kind(self, kind.__name__.lower()) for kind in shares]
         for subject in subjects:
             subject.begin()
@@ -184,9 +197,13 @@ class Kills(support.CommandTest):
                 one.result()
 
     def test_sixty_kills(self):
-        self.torment_all(60)
+        self.torment_all(60, SmallCompare, SmallReproduce)
 
     @support.slow
+    def test_sixty_kills_with_studies_of_two_runs(self):
+        self.torment_all(60)
+
+    @support.long
     def test_a_thousand_kills(self):
         # SGDPH_KILLS: another number, for those in haste.
         self.torment_all(int(os.environ.get("SGDPH_KILLS", 1000)))
@@ -283,23 +300,29 @@ class PowerCuts(support.CommandTest):
             subject.check(subject.wild)
         print(f"{subject.name}: {cuts} power cuts among {len(disk.changes)} changes", flush=True)
 
+    def test_a_run_goes_on_after_a_power_cut_of_each_luck(self):
+        self.cut_power(Train, 3)
+
+    @support.slow
     def test_a_run_goes_on_after_a_power_cut(self):
         self.cut_power(Train, 6)
 
+    @support.slow
     def test_a_run_with_all_that_it_may_keep_goes_on_after_a_power_cut(self):
         self.cut_power(AutoResume, 6)
 
+    @support.slow
     def test_a_comparison_goes_on_after_a_power_cut(self):
         self.cut_power(Compare, 3)
 
     def test_a_download_goes_on_after_a_power_cut(self):
         self.cut_power(Fetch, 3)
 
-    @support.slow
+    @support.long
     def test_a_run_goes_on_after_any_of_many_power_cuts(self):
         self.cut_power(Train, 60)
 
-    @support.slow
+    @support.long
     def test_a_comparison_goes_on_after_any_of_many_power_cuts(self):
         self.cut_power(Compare, 20)
 

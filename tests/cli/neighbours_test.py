@@ -51,6 +51,7 @@ class TwoOnOneFolder(support.CommandTest):
         self.assertEqual(max(ends), 2, ends)
         self.assertRegex((self.folder / "cmp" / "summary.txt").read_text(), "time, (up to )?2 at once")
 
+    @support.slow
     def test_what_a_killed_one_left_is_taken_over(self):
         first = self.start(*self.words("--checkpoint-every", "1"))
         while not list((self.folder / "cmp").glob("*/*.ckpt")) and first.poll() is None:
@@ -62,6 +63,7 @@ class TwoOnOneFolder(support.CommandTest):
         self.assertEqual(second.returncode, 0, errors)
         self.assert_whole(json.loads(out))
 
+    @support.slow
     def test_jobs_train_side_by_side_with_the_bits_of_one_after_the_other_and_say_so_with_their_times(self):
         self.succeed(*self.words())
         words = [str(word).replace("/cmp", "/jobs") for word in self.words("--jobs", "3")]
@@ -73,6 +75,7 @@ class TwoOnOneFolder(support.CommandTest):
             again = self.folder / "jobs" / run.parent.name / "model.pt"
             self.assertEqual(run.read_bytes(), again.read_bytes(), run.parent.name)
 
+    @support.slow
     def test_jobs_get_their_share_of_threads(self):
         words = self.words("--jobs", "2")
         at = words.index("--threads")
@@ -108,6 +111,7 @@ class AComparisonThatIsDone(support.CommandTest):
     def start(self, *words):
         return subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder)
 
+    @support.slow
     def test_several_at_once_all_end_well_and_leave_nothing_behind(self):
         (self.output / "summary.txt.1-1.new").write_text("left by one that was killed")
         before = sorted(p.name for p in self.done.iterdir())
@@ -123,6 +127,7 @@ class AComparisonThatIsDone(support.CommandTest):
             self.assertEqual(child.returncode, 0, errors)
         self.assertEqual(list(self.output.glob("*.new")), [])
 
+    @support.slow
     def test_another_number_of_jobs_or_cores_is_no_other_comparison(self):
         threads = support.records(self.done / "adam-seed1")[0]["threads"]
         for extra in (["--jobs", "2"], ["--jobs", "3"], []):
@@ -138,6 +143,7 @@ class AComparisonThatIsDone(support.CommandTest):
         self.assertIn(" s, 2 at once", (self.output / "summary.txt").read_text())
         self.refuse(*self.words(self.output, "--threads", "3"), says="threads is 7 in this run")
 
+    @support.slow
     def test_the_stars_legend_is_there_if_there_is_a_star(self):
         words = self.words(self.output)[:-1] + ["text"]
         shown = self.succeed(*words).stdout
@@ -158,6 +164,7 @@ class AComparisonThatIsDone(support.CommandTest):
         self.assertEqual([row["top1"]["n"] for row in json.loads(done.stdout)], [0, 1])
         self.assertIn("without a finished run: SGDM", (self.output / "summary.txt").read_text())
 
+    @support.slow
     def test_a_run_whose_checkpoints_are_garbage_is_one_that_failed(self):
         run = self.output / "sgdm-seed1"
         lines = (run / "log.jsonl").read_text().splitlines()
@@ -171,6 +178,7 @@ class AComparisonThatIsDone(support.CommandTest):
         self.assertRegex(done.stderr, r"\[1/2\] SGDM, seed 1: failed: .*no whole checkpoint")
         self.assertTrue((self.output / "summary.txt").exists())
 
+    @support.slow
     def test_what_a_run_warns_of_is_passed_on(self):
         shutil.rmtree(self.output)
         words = self.words(self.output, "--epochs", "2")
@@ -183,6 +191,7 @@ class AComparisonThatIsDone(support.CommandTest):
         done = self.succeed(*words)
         self.assertRegex(done.stderr, rf"\[1/2\] SGDM, seed 1: warning: {newest}: .*; trying the one before it\n")
 
+    @support.slow
     def test_all_runs_diverged_is_no_success(self):
         shutil.rmtree(self.output)
         words = self.words(self.output, "--norm", "none", "--lr", "1e30")
@@ -203,6 +212,7 @@ class Waiting(support.CommandTest):
             self.skipTest("this LibTorch's OpenMP is not libgomp")
         return re.search("'(.*)'", lines[0]).group(1)
 
+    @support.slow
     def test_threads_that_have_nothing_to_do_soon_leave_the_core_to_others(self):
         words = self.small("sgdm", 1, None, "--dry-run")
         self.assertEqual(self.waits(*words), "1000")
@@ -228,6 +238,7 @@ class Listeners(support.CommandTest):
         self.assertEqual(child.wait(timeout=120), 0)
         self.assertTrue((self.output / "model.pt").exists())
 
+    @support.slow
     def test_what_is_said_to_closed_files_goes_into_no_file_of_the_run(self):
         for closed in (">&-", ">&- 2>&-", "<&- >&- 2>&-"):
             with self.subTest(closed=closed):
@@ -246,6 +257,7 @@ class Listeners(support.CommandTest):
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"^sgdph: cannot write .*checkpoint-000000008.ckpt: File too large; what was there before is unchanged\n$")
 
+    @support.slow
     def test_under_nohup_the_terminals_end_is_nothing(self):
         child = self.train(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))

@@ -140,9 +140,9 @@ class RankTest(support.CommandTest):
 class Results(RankTest):
     PLAIN = ["--norm", "layer", "-b", 16]  # no running statistics, which one process advances more often
 
-    def test_two_ranks_end_with_the_bits_of_one_process_that_accumulates_two_batches(self):
+    def equal_to_one_process(self, *opts):
         one, two = self.folder / "one", self.folder / "two"
-        for opt in ("sgd-ph", "adahessian", "sgdm"):
+        for opt in opts:
             self.succeed(*self.small(opt, 2, one, *self.PLAIN, "--accumulate", 2, "--train-limit", 250))
             self.together(2, *self.small(opt, 2, two, *self.PLAIN, "--train-limit", 250))
             self.assertEqual((one / "model.pt").read_bytes(), (two / "model.pt").read_bytes(), opt)
@@ -150,6 +150,14 @@ class Results(RankTest):
             shutil.rmtree(one)
             shutil.rmtree(two)
 
+    def test_two_ranks_end_with_the_bits_of_one_process(self):
+        self.equal_to_one_process("sgd-ph")
+
+    @support.slow
+    def test_two_ranks_end_with_the_bits_of_one_process_that_accumulates_two_batches(self):
+        self.equal_to_one_process("sgd-ph", "adahessian", "sgdm")
+
+    @support.slow
     def test_a_run_goes_on_with_another_number_of_ranks_and_the_same_steps(self):
         calm, moved = self.folder / "calm", self.folder / "moved"
         self.succeed(*self.small("sgd-ph", 3, calm, *self.PLAIN, "--accumulate", 6))
@@ -180,6 +188,7 @@ class Results(RankTest):
         self.assertIn("a step has 32 images, 16 of each rank", said)
         self.assertEqual([r["step"] for r in support.records(run) if r["type"] == "epoch"], [8, 16, 24])
 
+    @support.slow
     def test_averaged_weights_of_two_ranks_are_those_of_one_process_that_accumulates(self):
         one, two = self.folder / "one", self.folder / "two"
         words = [*self.PLAIN, "--model-ema", "--model-ema-steps", 2, "--model-ema-decay", 0.999]
@@ -196,6 +205,7 @@ class Results(RankTest):
         return self.small("sgdm", 2, output, "--dataset", "cifar100", "--data-path", data, "--model", "vgg11", "--form", "imagenet",
                           "--width", 0.03, "--norm", "layer", "-b", 8, "--checkpoint-every", 1, *extra)
 
+    @support.slow
     def test_dropout_of_two_ranks_is_that_of_one_process_that_accumulates(self):
         one, two = self.folder / "one", self.folder / "two"
         self.succeed(*self.dropout(one, "--accumulate", 2))
@@ -203,6 +213,7 @@ class Results(RankTest):
         self.assertEqual(self.losses(one), self.losses(two))
         self.assertEqual((one / "model.pt").read_bytes(), (two / "model.pt").read_bytes())
 
+    @support.slow
     def test_a_restart_draws_the_dropout_of_a_calm_run(self):
         calm, run = self.folder / "calm", self.folder / "run"
         words = ["--epochs", 40, "--dist-timeout", 10]
@@ -212,6 +223,7 @@ class Results(RankTest):
         self.assertEqual(self.losses(calm), self.losses(run))
         self.assertEqual((calm / "model.pt").read_bytes(), (run / "model.pt").read_bytes())
 
+    @support.slow
     def test_spread_measurements_continue_with_the_same_bits(self):
         calm, run = self.folder / "calm", self.folder / "run"
         words = ["-b", 16, "--refresh", "spread", "--probe", "rademacher", "--checkpoint-every", 1, "--dist-timeout", 10]
@@ -235,10 +247,10 @@ class Results(RankTest):
         self.assertEqual(sorted(p.name for p in run.iterdir() if p.suffix in (".ckpt", ".pt", ".jsonl", ".toml")),
                          ["checkpoint-000000006.ckpt", "checkpoint-000000012.ckpt", "log.jsonl", "model.pt", "settings.toml"])
 
-    def test_evaluation_counts_every_image_once(self):
+    def evaluation_counts(self, *limits):
         run = self.folder / "run"
         self.succeed(*self.small("sgdm", 1, run))
-        for limit in (61, 64, 7):
+        for limit in limits:
             words = ["eval", run, "--json", "--test-limit", limit, "-b", 8]
             one = json.loads(self.succeed(*words).stdout)
             three = json.loads(self.together(3, *words))
@@ -246,11 +258,18 @@ class Results(RankTest):
             self.assertAlmostEqual(one.pop("loss"), three.pop("loss"), places=6)
             self.assertEqual(one, three)
 
+    def test_evaluation_counts_images_that_cannot_be_shared_evenly_once(self):
+        self.evaluation_counts(61)
+
+    @support.slow
+    def test_evaluation_counts_every_image_once(self):
+        self.evaluation_counts(61, 64, 7)
+
     def test_sigterm_to_one_rank_stops_all_at_the_same_step_with_one_checkpoint(self):
         calm, run = self.folder / "calm", self.folder / "run"
         words = ["-b", 16, "--checkpoint-every", 2]
-        self.together(2, *self.small("sgd-ph", 30, calm, *words))
-        processes = self.start(2, self.small("sgd-ph", 30, run, *words))
+        self.together(2, *self.small("sgd-ph", 12, calm, *words))
+        processes = self.start(2, self.small("sgd-ph", 12, run, *words))
         self.wait_for_checkpoint(run)
         processes[1].send_signal(signal.SIGTERM)
         ends = self.finish(processes, 60)
@@ -260,11 +279,13 @@ class Results(RankTest):
         self.together(2, "train", "--resume", run)
         self.assertEqual((calm / "model.pt").read_bytes(), (run / "model.pt").read_bytes())
 
+    @support.slow
     def test_checkpoints_by_time(self):
         run = self.folder / "run"
         self.together(2, *self.small("sgdm", 2, run, "-b", 16, "--checkpoint-minutes", 1e-6, "--keep-checkpoints", 50))
         self.assertEqual(len(list(run.glob("*.ckpt"))), 16)
 
+    @support.slow
     def test_a_comparison_is_shared_by_ranks(self):
         words = ["compare", "--dataset", "fashion-mnist", "--data-path", self.data, "--width", "0.5", "-b", 16, "--opts",
                  "sgdm,sgd-ph", "--epochs", 1, "--threads", 1, "--output-dir", self.folder / "study"]
@@ -273,6 +294,7 @@ class Results(RankTest):
         for opt in ("sgdm", "sgd-ph"):
             self.assertEqual(support.records(self.folder / "study" / f"{opt}-seed1")[0]["ranks"], 2)
 
+    @support.slow
     def test_sigterm_to_a_follower_stops_a_comparison(self):
         study = self.folder / "study"
         words = ["compare", "--dataset", "fashion-mnist", "--data-path", self.data, "--width", "0.5", "-b", 16, "--opts",
@@ -285,6 +307,7 @@ class Results(RankTest):
         self.assertIn("stopped; the same command continues", ends[0][2])
         self.assertFalse((study / "sgd-ph-seed1").exists())
 
+    @support.slow
     def test_an_experiment_is_shared_by_ranks(self):
         experiment = self.folder / "tiny.toml"
         experiment.write_text(TINY_EXPERIMENT)
@@ -322,6 +345,7 @@ class Faults(RankTest):
         self.expect_lost(ends, f"rank 1 on {HOST} is gone or stopped")
         self.assertLess(took, 20)
 
+    @support.slow
     def test_a_killed_first_rank_is_named_by_the_others(self):
         ends, took = self.after_fault(0, signal.SIGKILL)
         self.expect_lost(ends, f"rank 0 on {HOST}", "gone or stopped")
@@ -332,6 +356,7 @@ class Faults(RankTest):
         self.expect_lost(ends, f"rank 2 on {HOST} is gone or stopped")
         self.assertLess(took, 20)
 
+    @support.slow
     def test_a_stopped_first_rank_is_given_up_within_the_timeout(self):
         ends, took = self.after_fault(0, signal.SIGSTOP)
         self.expect_lost(ends, f"rank 0 on {HOST}", "gone or stopped")
@@ -355,9 +380,11 @@ class Faults(RankTest):
         self.assertFalse((run / "model.pt").exists())
         self.expect_lost(ends, f"rank 0 on {HOST}", "gone or stopped")
 
+    @support.slow
     def test_a_first_rank_killed_at_the_very_end_is_not_taken_for_a_success(self):
         self.end_while_writing_weights("kill")
 
+    @support.slow
     def test_a_first_rank_stopped_at_the_very_end_is_given_up_within_the_timeout(self):
         self.end_while_writing_weights("stop")
 
@@ -387,6 +414,7 @@ class Faults(RankTest):
     def test_a_rank_that_does_not_come_is_named(self):
         self.expect_lost(self.failing_start(size=3, ranks=[0, 2]), "rank 1 of 3 did not come")
 
+    @support.slow
     def test_a_store_of_another_torchrun_is_told_the_remedy(self):
         with socket.socket() as silent:
             silent.bind(("", 0))
@@ -395,6 +423,7 @@ class Faults(RankTest):
             ends = self.failing_start("--dist-timeout", 2, port=silent.getsockname()[1], more=lambda rank: agent)
         self.expect_lost(ends, "answers as the store of torchrun", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1")
 
+    @support.slow
     def test_an_empty_list_of_interfaces_means_none(self):
         self.together(2, *self.small("sgdm", 1, self.folder / "run"), more=lambda rank: {"GLOO_SOCKET_IFNAME": ""})
 
@@ -408,10 +437,12 @@ class Faults(RankTest):
         self.assertEqual(ends[0][2].count("\n"), 1, ends[0][2])
         self.expect_lost({1: ends[1]}, f"127.0.0.1:{port}")
 
+    @support.slow
     def test_a_wrong_interface_is_named_by_all(self):
         ends = self.failing_start(more=lambda rank: {"GLOO_SOCKET_IFNAME": "nosuch7"} if rank == 1 else {})
         self.expect_lost(ends, "GLOO_SOCKET_IFNAME", "'nosuch7'")
 
+    @support.slow
     def test_a_name_that_does_not_resolve_is_named(self):
         ends = self.failing_start(more=lambda rank: {"MASTER_ADDR": "no.such.host.invalid"})
         self.expect_lost(ends, "'no.such.host.invalid' does not resolve")
@@ -420,11 +451,13 @@ class Faults(RankTest):
         ends = self.failing_start(of_rank=lambda rank: ["--lr", "0.5"] if rank == 1 else [])
         self.expect_lost(ends, "--lr is", f"rank 0 on {HOST}", f"rank 1 on {HOST}")
 
+    @support.slow
     def test_what_decides_when_ranks_meet_is_compared_too(self):
         for option, value in (("--eval-every", "0.5"), ("--eval-limit", "10")):
             ends = self.failing_start(of_rank=lambda rank: [option, value] if rank == 1 else [])
             self.expect_lost(ends, f"{option} is", f"rank 0 on {HOST}", f"rank 1 on {HOST}")
 
+    @support.slow
     def test_another_number_of_ranks_is_told_at_once(self):
         for sizes in ({"0": 2, "1": 3}, {"0": 3, "1": 2}):
             begun = time.monotonic()
@@ -434,6 +467,7 @@ class Faults(RankTest):
                 self.assertIn(f"the number of ranks is {sizes['0']} on rank 0 on {HOST} and {sizes['1']} on rank 1 on {HOST}", err)
             self.assertLess(time.monotonic() - begun, 25)
 
+    @support.slow
     def test_ranks_with_other_data_are_told_which(self):
         data = self.folder / "other"
         support.write_samples("fashion-mnist", data, 240, 50, 1)
@@ -446,6 +480,7 @@ class Faults(RankTest):
         ends = self.finish(self.start(2, words, of_rank=lambda rank: ["--data-path", data] if rank == 1 else []), 60)
         self.expect_lost(ends, "the number of the test images is 64 on", "and 50 on")
 
+    @support.slow
     def test_an_evaluation_of_nothing_on_one_rank_ends_all_at_once(self):
         run = self.folder / "run"
         self.succeed(*self.small("sgdm", 1, run))
@@ -455,6 +490,7 @@ class Faults(RankTest):
         self.expect_lost({0: ends[0]}, f"rank 1 on {HOST} ended: ", "none does not exist")
         self.assertLess(time.monotonic() - begun, 25)
 
+    @support.slow
     def test_the_timeout_of_a_continued_run_is_its_own_or_that_of_a_file(self):
         run = self.folder / "run"
         self.succeed(*self.small("sgdm", 1, run, "--dist-timeout", 2))
@@ -515,10 +551,11 @@ class Faults(RankTest):
         print(f"{struck} of {faults} faults struck; the weights are those of a calm run", flush=True)
         self.assertGreater(struck, faults // 2)
 
+    @support.slow
     def test_five_random_faults_lose_nothing(self):
         self.random_faults(5, epochs=24)
 
-    @support.slow
+    @support.long
     def test_fifty_random_faults_lose_nothing(self):
         self.random_faults(50, epochs=60)
 
@@ -539,6 +576,7 @@ class Launchers(RankTest):
         return subprocess.Popen([program, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 cwd=self.folder, env=environment, start_new_session=True, **options)
 
+    @support.slow
     def test_torchrun_restarts_a_run_that_lost_a_rank_and_it_ends_with_the_same_bits(self):
         calm, run = self.folder / "calm", self.folder / "run"
         words = ["-b", 16, "--checkpoint-every", 1, "--dist-timeout", 20]
@@ -559,6 +597,7 @@ class Launchers(RankTest):
         self.assertIn("continuing", out)
         self.assertEqual((calm / "model.pt").read_bytes(), (run / "model.pt").read_bytes())
 
+    @support.slow
     def test_open_mpi_starts_ranks(self):
         if not shutil.which("mpirun"):
             self.skipTest("mpirun is not installed")
@@ -614,11 +653,13 @@ class Hosts(RankTest):
             self.command_on(rank, words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
             env=self.variables(rank, size, port, MASTER_ADDR="10.93.7.10")) for rank in range(size)}
 
+    @support.slow
     def test_hosts_find_each_other_without_further_settings(self):
         run = self.folder / "run"
         self.together(3, *self.small("sgd-ph", 1, run, "-b", 16))
         self.assertEqual(support.records(run)[0]["ranks"], 3)
 
+    @support.slow
     def test_a_link_that_goes_down_ends_all_ranks_within_the_timeout(self):
         run = self.folder / "run"
         processes = self.start(3, self.small("sgd-ph", 500, run, "-b", 16, "--checkpoint-every", 4, "--dist-timeout", 6))

@@ -113,6 +113,7 @@ class Report(support.CommandTest):
         self.assertIn("### What each probe holds", text)
         self.assertRegex(text, r"layer1\.bn1\.weight *\| *8\.125 *\| *0\.4375 *\| *2\.125 *\|")
 
+    @support.slow
     def test_it_shows_a_real_inspection(self):
         output = self.folder / "look"
         self.succeed("inspect", "--data-path", self.data, "--width", "0.5", "-b", "16", "--threads", "1", "--blocks", "2",
@@ -245,6 +246,7 @@ class Report(support.CommandTest):
         self.succeed("report", self.folder / "none", self.folder / "one", "--figures", self.folder / "svg")
         self.assertIn("1 diverged", Page((self.folder / "none" / "report.html").read_text()).text)
 
+    @support.slow
     def test_a_hundred_long_runs_make_a_small_page(self):
         for i in range(100):
             sample_runs.write_run(self.folder / "runs" / f"run{i}", "sgd-ph", 1, 200, lr=0.001 * (i + 1))
@@ -385,6 +387,7 @@ class Results(support.CommandTest):
         self.assertEqual([len(table) for table in wanted], [7, 7, 7, 13])
         self.assertEqual(tables, wanted)
 
+    @support.slow
     def test_the_long_form_has_all_runs_and_is_made_outside_the_tree(self):
         out = self.folder / "long"
         done = subprocess.run([self.ROOT / "scripts" / "results.sh", os.environ["SGDPH"], out], capture_output=True, text=True, check=False)

@@ -82,6 +82,22 @@ class Own(support.CommandTest):
             self.assertIn(part, text)
         self.assertEqual(before, sorted(self.folder.rglob("*")))
 
+    def test_ours_stands_beside_the_papers(self):
+        words = self.words("--only", "width=0.25")
+        done = self.succeed(*words)
+        self.assertIn("2 runs, 0 done, 2 to do", done.stderr)
+        for part in ("80.00 +- 0.50", "Table 9", "ranking"):
+            self.assertIn(part, done.stdout)
+        before = self.logs()
+        self.assertIn("2 runs, 2 done, 0 to do", self.succeed(*words).stderr)
+        self.assertEqual(before, self.logs())
+        cells = json.loads((self.out / "mine.json").read_text())["cells"]
+        for cell in cells:
+            top1 = [r for r in support.records(self.out / cell["runs"][0]) if r["type"] == "epoch"][-1]["test_top1"]
+            self.assertAlmostEqual(cell["difference"], top1 - cell["paper"]["value"])
+        self.assertEqual(len(cells), 2)
+
+    @support.slow
     def test_ours_stands_beside_the_papers_and_no_finished_run_is_repeated(self):
         done = self.succeed(*self.words())
         self.assertIn("4 runs, 0 done, 4 to do", done.stderr)
@@ -117,6 +133,7 @@ class Own(support.CommandTest):
             self.assertIn(part, text)
         self.assertEqual(before, {path: time for path, time in self.logs().items() if path in before})
 
+    @support.slow
     def test_a_part_of_the_grid(self):
         self.begin_with_one()
         # The files have what other parts gave before, also of other seeds.
@@ -135,6 +152,7 @@ class Own(support.CommandTest):
         self.refuse(*self.words("--only", "opts=sgdm"), says=["opts", "did you mean 'opt'?"])
         self.refuse(*self.words("--only", "opt"), says=["--only"])
 
+    @support.slow
     def test_cells_that_share_a_run_are_counted_once(self):
         text = EXPERIMENT.replace("values = [0.25, 0.5]", '[[axis.value]]\nname = "a"\nwidth = 0.25\n[[axis.value]]\nname = "b"\n'
                                   'width = 0.25\n[[axis.value]]\nname = "c"\nwidth = 0.5')
@@ -158,6 +176,7 @@ class Own(support.CommandTest):
         self.assertEqual(whole, support.figures(folder))
         self.assertEqual(model, (folder / "model.pt").read_bytes())
 
+    @support.slow
     def test_a_damaged_record_is_named_and_left_alone_and_the_others_run(self):
         only = ["--only", "width=0.25"]
         log = self.begin_with_one()
@@ -171,6 +190,7 @@ class Own(support.CommandTest):
             self.assertEqual(len(self.logs()), 2)
             self.assertIn("left out", done.stdout)
 
+    @support.slow
     def test_a_record_without_its_settings_is_not_written_over(self):
         only = self.ONE
         log = self.begin_with_one()
@@ -183,6 +203,7 @@ class Own(support.CommandTest):
         self.assertIn("no settings.toml", done.stderr)
         self.assertEqual(log.read_bytes(), b"".join(lines[:2]))
 
+    @support.slow
     def test_records_of_another_version_count_and_are_said(self):
         only = self.ONE
         log = self.begin_with_one()
@@ -193,6 +214,7 @@ class Own(support.CommandTest):
         self.assertIn("made by version 0.0.1", self.succeed(*self.words(*only)).stdout)
         self.assertEqual(before, self.logs())
 
+    @support.slow
     def test_other_settings_in_a_runs_folder_are_left_alone(self):
         only = self.ONE
         log = self.begin_with_one()
@@ -209,6 +231,7 @@ class Own(support.CommandTest):
         self.assertIn("time unknown", text)
         self.assertIn("nowhere", text)
 
+    @support.slow
     def test_it_goes_on_where_it_was_stopped(self):
         text = EXPERIMENT.replace("epochs = 2", "epochs = 6\ncheckpoint_every = 1")
         (self.folder / "mine.toml").write_text(text)
@@ -223,6 +246,7 @@ class Own(support.CommandTest):
         for folder in folders:
             self.assert_same_run(folder, self.folder / "calm" / folder.name)
 
+    @support.slow
     def test_a_run_that_another_process_works_on_is_left_to_it_and_taken_when_it_is_free(self):
         log = self.begin_with_one()
         lines = log.read_bytes().splitlines(keepends=True)
@@ -240,12 +264,14 @@ class Own(support.CommandTest):
         self.assertEqual(child.returncode, 0, said)
         self.assertEqual([support.records(log.parent)[-1]["type"] for log in self.logs()], 2 * ["end"])
 
+    @support.slow
     def test_event_files_come_with_every_run_on_request(self):
         self.succeed(*self.words("--only", "width=0.25", "--tensorboard"))
         self.assertEqual(len(list(self.out.glob("*/events.out.tfevents.*"))), 2)
 
 
 class Cost(support.CommandTest):
+    @support.slow
     def test_it_is_measured_once_and_set_beside_the_papers(self):
         (self.folder / "cost.toml").write_text(
             'title = "T"\nkind = "cost"\nranked = "opt"\n[[axis]]\nname = "quantity"\nvalues = ["time", "memory"]\n'

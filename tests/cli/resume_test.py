@@ -54,12 +54,15 @@ class Resume(support.CommandTest):
         self.assert_same_run(calm, wild)
         self.assertEqual(list(wild.glob("*.new")), [])
 
+    @support.slow
     def test_a_run_of_sgdm_killed_five_times_ends_with_the_same_bits(self):
         self.kill_and_resume("sgdm", kills=5, epochs=10)
 
+    @support.slow
     def test_a_run_of_sgd_ph_killed_five_times_ends_with_the_same_bits(self):
         self.kill_and_resume("sgd-ph", kills=5, epochs=10)
 
+    @support.slow
     def test_a_run_of_adahessian_killed_three_times_ends_with_the_same_bits(self):
         self.kill_and_resume("adahessian", kills=3, epochs=4)
 
@@ -67,6 +70,7 @@ class Resume(support.CommandTest):
     def test_a_run_of_adahessian_killed_five_times_ends_with_the_same_bits(self):
         self.kill_and_resume("adahessian", kills=5)
 
+    @support.slow
     def test_a_run_with_validation_averages_and_bfloat16_killed_three_times_ends_with_the_same_bits(self):
         extra = ["--val-split", "0.25", "--model-ema", "--model-ema-steps", "2", "--model-ema-decay", "0.99", "--amp", "bf16",
                  "--norm-weight-decay", "0", "--eval-every", "0.5"]
@@ -138,6 +142,7 @@ class Resume(support.CommandTest):
         self.assertIn("after step 16", done.stdout)
         self.assert_same_run(calm, hurt)
 
+    @support.slow
     def test_a_truncated_newest_checkpoint_is_noticed_and_the_one_before_it_used(self):
         self.damage_newest(lambda path: os.truncate(path, path.stat().st_size // 2))
 
@@ -149,15 +154,18 @@ class Resume(support.CommandTest):
 
         self.damage_newest(flip)
 
+    @support.slow
     def test_an_empty_newest_checkpoint_is_noticed_and_the_one_before_it_used(self):
         self.damage_newest(lambda path: os.truncate(path, 0))
 
+    @support.slow
     def test_first_bytes_that_are_no_checkpoints_are_noticed_and_the_one_before_it_used(self):
         for damage in (lambda size: bytes(size), lambda size: random.Random(1).randbytes(size)):
             with self.subTest():
                 self.damage_newest(lambda path: path.write_bytes(damage(path.stat().st_size)))
                 self.folder = Path(tempfile.mkdtemp(dir=self.root))
 
+    @support.slow
     def test_a_finished_run_stays_as_it_is(self):
         run = self.folder / "run"
         self.succeed(*self.small("sgdm", 2, run, "--val-split", "64", "--model-ema"))
@@ -192,6 +200,7 @@ class Resume(support.CommandTest):
             self.assert_same_run(calm, wild)
             self.assertFalse((wild / "best-next.pt").exists())
 
+    @support.slow
     def test_best_weights_are_those_of_the_best_epoch_if_the_run_is_killed_beside_their_checkpoint(self):
         self.kill_at_renames(lambda _: (4, 5))  # settings, log, weights to be the best, checkpoint, best weights
 
@@ -199,6 +208,7 @@ class Resume(support.CommandTest):
     def test_best_weights_are_those_of_the_best_epoch_whenever_the_run_is_killed(self):
         self.kill_at_renames(lambda renames: range(1, renames + 1))
 
+    @support.slow
     def test_best_weights_that_are_gone_are_spoken_of(self):
         run = self.folder / "run"
         spoiled = ["--lr-scheduler", "multistep", "--lr-milestones", "2", "--lr-gamma", "300"]
@@ -219,6 +229,7 @@ class Resume(support.CommandTest):
         self.assertEqual(support.records(run)[-1]["best_epoch"], 4)
         self.assertIn("epoch 4, on", self.succeed("eval", run, "--weights", "best").stdout)
 
+    @support.slow
     def test_best_weights_of_the_last_epoch_are_written_again_from_the_checkpoint(self):
         run = self.folder / "run"
         self.succeed(*self.small("sgdm", 1, run, "--val-split", "64"))
@@ -273,6 +284,7 @@ class Resume(support.CommandTest):
         self.assertEqual(support.records(output)[-1]["status"], "diverged")
         self.succeed("eval", good)
 
+    @support.slow
     def test_a_run_goes_on_without_the_weights_it_started_from(self):
         one, two = self.folder / "one", self.folder / "two"
         self.succeed(*self.small("sgdm", 1, one))
@@ -280,6 +292,7 @@ class Resume(support.CommandTest):
         (one / "model.pt").unlink()
         self.succeed("train", "--resume", two, "--epochs", 2, cwd="/")
 
+    @support.slow
     def test_passed_over_batches_of_damaged_images_do_not_shift_a_continued_run(self):
         images = self.folder / "images"
         support.write_samples("images", images)
@@ -308,6 +321,7 @@ class Resume(support.CommandTest):
         self.succeed("train", "--resume", hurt)
         self.assert_same_run(calm, hurt)
 
+    @support.slow
     def test_curvature_from_part_of_the_batch_continues_with_the_same_bits(self):
         for opt in ("sgd-ph", "adahessian"):
             calm, hurt = self.folder / f"{opt}-calm", self.folder / f"{opt}-hurt"
@@ -319,6 +333,7 @@ class Resume(support.CommandTest):
             self.succeed("train", "--resume", hurt)
             self.assert_same_run(calm, hurt)
 
+    @support.slow
     def test_a_run_whose_checkpoints_are_all_damaged_is_not_started_anew(self):
         output = self.folder / "run"
         self.succeed(*self.small("sgdm", 2, output))

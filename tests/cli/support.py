@@ -8,6 +8,7 @@ import os
 import pty
 import random
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -215,21 +216,33 @@ class CommandTest(unittest.TestCase):
 
 
 def slow(test):
-    """Marks a test that `make test` leaves to `make test-all`."""
-    test.slow = True
+    """Marks a test that `make test` leaves to `make test-slow`."""
+    test.level = "--slow"
     return test
 
 
+def long(test):
+    """Marks a test of minutes, above all of random faults by the hundred, which `make test-long` alone runs."""
+    test.level = "--long"
+    return test
+
+
+def core_seconds():
+    """Of this process and of all that it started and that have ended."""
+    spent = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in spent)
+
+
 class TimedResult(unittest.TextTestResult):
-    """Says of each test how long it took, so that what slows the whole can be found."""
+    """Says of each test how long it took and how much it computed, so that what slows the whole can be found."""
 
     def startTest(self, test):
-        self.began = time.monotonic()
+        self.began, self.spent = time.monotonic(), core_seconds()
         super().startTest(test)
 
     def addSuccess(self, test):
         unittest.TestResult.addSuccess(self, test)
-        self.stream.writeln(f"ok ({time.monotonic() - self.began:.1f} s)")
+        self.stream.writeln(f"ok ({time.monotonic() - self.began:.1f} s, {core_seconds() - self.spent:.1f} core-s)")
 
 
 class TimedRunner(unittest.TextTestRunner):
@@ -237,17 +250,16 @@ class TimedRunner(unittest.TextTestRunner):
 
 
 def main():
-    """Runs the tests of the file: all, or with --quick or --slow those that are not or are marked as slow."""
-    wanted = {"--quick": False, "--slow": True}
+    """Runs the tests of the file: all, or with --quick those without a mark, with --slow or --long those with that mark."""
+    chosen = sys.argv[1] if len(sys.argv) > 1 else None
 
     class Loader(unittest.TestLoader):
         def getTestCaseNames(self, case):
             names = super().getTestCaseNames(case)
-            return [name for name in names if getattr(getattr(case, name), "slow", False) == chosen]
+            return [name for name in names if getattr(getattr(case, name), "level", "--quick") == chosen]
 
-    if len(sys.argv) < 2 or sys.argv[1] not in wanted:
+    if chosen not in ("--quick", "--slow", "--long"):
         unittest.main(testRunner=TimedRunner, verbosity=2)
-    chosen = wanted[sys.argv[1]]
     done = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], testLoader=Loader(), testRunner=TimedRunner, verbosity=2, exit=False)
     # Nothing to run is a mistake in the list of tests, not a success.
     sys.exit(0 if done.result.wasSuccessful() and done.result.testsRun > 0 else 1)

@@ -99,6 +99,7 @@ class TensorBoard(support.CommandTest):
         self.assertEqual(len(list(output.glob("events*"))), 1)
         self.check_points(output)
 
+    @support.slow
     def test_there_are_none_unasked(self):
         output = self.folder / "run"
         self.succeed(*self.small("sgdm", 1, output))
@@ -114,6 +115,7 @@ class TensorBoard(support.CommandTest):
         self.assertEqual(len(list(output.glob("events*"))), 2)
         self.check_points(output)
 
+    @support.slow
     def test_turned_on_late_it_has_the_epochs_before_too(self):
         output = self.folder / "run"
         self.succeed(*self.small("sgdm", 2, output, "--lr-scheduler", "constant"))
@@ -127,6 +129,7 @@ class TensorBoard(support.CommandTest):
         self.assertLessEqual(times[1], before)
         self.assertGreaterEqual(times[2], before)
 
+    @support.slow
     def test_a_file_cut_off_by_a_crash_loses_no_point(self):
         output = self.folder / "run"
         self.succeed(*self.small("sgdm", 2, output, "--tensorboard", "--lr-scheduler", "constant"))
@@ -138,6 +141,7 @@ class TensorBoard(support.CommandTest):
             steps += [event.step for event in events(path)[1:]]
         self.assertEqual(steps, [r["step"] for r in support.records(output) if r["type"] == "epoch"][1:])
 
+    @support.slow
     def test_it_changes_no_figure(self):
         with_events, without = self.folder / "with", self.folder / "without"
         self.succeed(*self.small("sgd-ph", 2, with_events, "--tensorboard"))

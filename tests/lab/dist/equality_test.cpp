@@ -165,7 +165,7 @@ RANK_TEST(Equality, TwoRanksAreOneProcessToTheLastBit, 2) {
   compare_all(group, 0);
 }
 
-RANK_TEST(Equality, ThreeRanksAreOneProcessToRounding, 3) {
+RANK_TEST(SlowEquality, ThreeRanksAreOneProcessToRounding, 3) {
   compare_all(group, 1e-13);
 }
 
