@@ -304,6 +304,7 @@ class Packed(support.CommandTest):
         self.succeed("report", "--pack", again, self.packed)
         self.assertEqual(again.read_bytes(), first)
 
+    @support.slow
     def test_it_stands_beside_folders(self):
         self.pack(self.study / "main")
         made, stderr = self.report(self.packed, self.study / "cost")
@@ -317,6 +318,7 @@ class Packed(support.CommandTest):
         self.pack(self.study)
         self.assertEqual(self.succeed("report", self.packed).stdout, f"{self.packed.parent / 'report.html'}\n")
 
+    @support.slow
     def test_damaged_files_are_one_line_with_file_and_line(self):
         lines = self.pack(self.study).read_text().splitlines(keepends=True)
         half = self.folder / "half.jsonl"
