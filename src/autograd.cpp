@@ -211,14 +211,15 @@ void release_graph(const at::Tensor& loss, const std::vector<at::Tensor>& inputs
 
 GraphGradients backward_with_graph(const at::Tensor& loss, const GraphRequest& request) {
   GraphGradients gradients;
-  // The engine itself records nothing, so that leaves, and reducers behind them, see an ordinary pass; the plan turns
-  // recording on for the nodes that need it.
-  ProductPlan plan(loss, request.wanted, request.graph_is_ours);
   for (const auto& input : request.inputs) {
     if (!input.is_leaf()) input.retain_grad();  // as the pass would, in time for what follows
   }
+  const detail::GradientsGiven given(
+      detail::graph_of({loss}));  // behind the plan's hooks, which decide what has a graph
+  // The engine itself records nothing, so that leaves, and reducers behind them, see an ordinary pass; the plan turns
+  // recording on for the nodes that need it.
+  ProductPlan plan(loss, request.wanted, request.graph_is_ours);
   const detail::RetainedGradients retained(plan.nodes(), detail::RetainedGradients::Keeps::Plain);
-  const detail::GradientsGiven given(plan.nodes());
   gradients.given = given.gradients();
   Handovers handovers(places_of(request, gradients));
   std::vector<at::Tensor> reached;
@@ -240,9 +241,9 @@ GraphGradients gradients_with_graph(
   for (const auto& other : without(request.measured, request.wanted)) asked.push_back(other);
   const auto places = places_of(request, gradients);
   const detail::LeafHooksAside aside(leaves);
+  const detail::GradientsGiven given(detail::graph_of({loss}));
   ProductPlan plan(loss, request.wanted, /*graph_is_ours=*/false);
   const detail::RetainedGradients retained(plan.nodes(), detail::RetainedGradients::Keeps::Nothing);
-  const detail::GradientsGiven given(plan.nodes());
   gradients.given = given.gradients();
   Handovers inner(places);
   inner.add_inner(leaves, /*closed=*/true);

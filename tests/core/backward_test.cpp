@@ -211,6 +211,23 @@ TEST(Backward, WhatAHookOnAnActivationKeepsHasNoGraphInTheEnd) {
   }
 }
 
+TEST(Backward, AHookThatIsGivenAViewLeavesTheCurvature) {
+  auto x = make_leaf(3), y = make_leaf(4);
+  const auto loss = [&](bool hooked) {
+    const auto activation = x.pow(3);
+    if (hooked) activation.register_hook([](const at::Tensor& gradient) { EXPECT_TRUE(gradient.defined()); });
+    return activation.expand({2, 3}).pow(2).sum() + activation.reshape({3, 1}).pow(2).sum() + y.pow(2).sum();
+  };
+  Parameters estimates;
+  for (const bool hooked : {false, true}) {
+    SGDPH optimizer(Parameters{x, y}, SGDPHOptions(0).refresh(Refresh::All).shift_guard(false).rule(Rule::Paper));
+    train_step(optimizer, [&] { return loss(hooked); });
+    estimates.push_back(optimizer.last_step().blocks_refreshed.at(0).estimate);
+  }
+  EXPECT_TRUE(torch::equal(estimates[0], estimates[1]));
+  EXPECT_TRUE(torch::allclose(estimates[0], torch::full({3}, 90., torch::kFloat64))) << "of 3 x^6";
+}
+
 TEST(Backward, AnActivationAmongTheInputsGetsItsPlainGradient) {
   auto x = make_leaf(3), y = make_leaf(4);
   SGDPH optimizer(Parameters{x, y}, SGDPHOptions(0.1).refresh(Refresh::All));
