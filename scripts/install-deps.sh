@@ -53,7 +53,7 @@ for set in "$@"; do
     test) wanted="$wanted $lab $python $package $ranks libgtest-dev"; modules="numpy protobuf" ;;
     page) wanted="$wanted $lab python3 chromium fonts-dejavu-core" ;;
     bench) wanted="$wanted $lab $python libbenchmark-dev iproute2" ;;
-    fuzz) wanted="$wanted clang libclang-rt-dev libfmt-dev zlib1g-dev nlohmann-json3-dev libarchive-dev libturbojpeg0-dev libtomlplusplus-dev" ;;
+    fuzz) wanted="$wanted clang libclang-rt-dev xz-utils libfmt-dev zlib1g-dev nlohmann-json3-dev libarchive-dev libturbojpeg0-dev libtomlplusplus-dev" ;;
     # clang-tidy reads <omp.h> where LibTorch does; Debian ships clang's own beside its OpenMP library.
     lint) wanted="$wanted clang-format clang-tidy libomp-dev" ;;
     *) echo "install-deps.sh: unknown set '$set'; use build, lab, demo, test, page, bench, fuzz or lint" >&2; exit 2 ;;

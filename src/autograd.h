@@ -31,8 +31,7 @@ struct GraphGradients {
   /// differentiated. To run that again may even add to gradients, so it is not to be done.
   std::vector<char> lost;
   std::vector<at::Tensor> sizes;  ///< root mean squares, scalar tensors; undefined likewise
-  /// What hooks on activations may have kept; its graph is to be taken off when the products are done.
-  std::shared_ptr<detail::GradientsGiven::Gradients> given;
+  std::shared_ptr<detail::KeptGradients> kept;  ///< by hooks; to live until the products are done
 };
 
 /// `loss.backward()`: the engine accumulates into the leaves and runs their hooks, on gradients that carry no graph.

@@ -109,9 +109,9 @@ void CurvatureOptimizer::Impl::begin_call(
   options.check(who);
   if (gradients_cleared(self) || (window.spoiled && !has_gradients(self))) window = {};
   const auto parameters = self.trainable_parameters();
+  const bool follows = !window.measured && !watch.passed_ours();
+  if (const auto parameter = largest(parameters); follows && parameter.defined()) watch.follow(parameter);
   watch.see_passes(parameters);
-  if (window.measured || watch.passed_ours()) return;
-  if (const auto parameter = largest(parameters); parameter.defined()) watch.follow(parameter);
 }
 
 bool CurvatureOptimizer::Impl::has_gradients(const CurvatureOptimizer& self) {
@@ -184,10 +184,9 @@ void CurvatureOptimizer::Impl::backward_and_measure(
     found = backward_with_graph(loss, request);
   }
   const auto reached = largest_reached(request.wanted, found.wanted);
-  const auto given = found.given;
+  const auto kept = found.kept;
   torch::NoGradGuard no_grad;
   window.add(spread(std::move(found), selected), Weight(options), options.retain_graph());
-  detail::GradientsGiven::take_off(*given);
   window.by_backward = true;
   // The largest parameter of all may not be in this loss.
   if (!watch.passed_ours() && reached.defined()) watch.follow(reached);
@@ -212,13 +211,12 @@ void CurvatureOptimizer::update_curvature(const at::Tensor& loss, const Backward
   const auto trainable = trainable_parameters();
   if (window.has_second_probe()) request.measured = trainable;
   auto found = gradients_with_graph(loss, request, trainable);
-  const auto given = found.given;
+  const auto kept = found.kept;
   torch::NoGradGuard no_grad;
   if (const auto reached = largest_reached(request.wanted, found.wanted); reached.defined()) {
     impl_->watch.follow(reached);
   }
   window.add(spread(std::move(found), selected), Weight(options), /*retain_graph=*/true);
-  detail::GradientsGiven::take_off(*given);
 }
 
 void CurvatureOptimizer::discard() {

@@ -127,6 +127,7 @@ class GradientWatch::After final : public torch::autograd::FunctionPostHook {
 };
 
 GradientWatch::~GradientWatch() {
+  if (state_) take_hooks_off(*state_->node);
   stop();
   for (const auto& one : passes_) take_hooks_off(*one->node);
 }
@@ -192,10 +193,7 @@ bool GradientWatch::both_left() const {
 }
 
 void GradientWatch::stop() {
-  if (state_) {
-    state_->node->del_post_hook(state_->hook);
-    take_hooks_off(*state_->node);
-  }
+  if (state_) state_->node->del_post_hook(state_->hook);
   state_.reset();
 }
 

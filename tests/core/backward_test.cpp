@@ -199,6 +199,8 @@ TEST(Backward, WhatAHookOnAnActivationKeepsHasNoGraphInTheEnd) {
             problem);
         again.backward();
       }
+      // A pass for curvature alone ends where blocks do.
+      EXPECT_GE(kept.size(), curvature_alone ? 1 : plain.size()) << kind;
       for (size_t i = 0; i < kept.size(); ++i) {
         EXPECT_FALSE(kept[i].requires_grad()) << kind;
         EXPECT_TRUE(torch::equal(kept[i], plain.at(i))) << kind;
@@ -209,6 +211,28 @@ TEST(Backward, WhatAHookOnAnActivationKeepsHasNoGraphInTheEnd) {
       optimizer->zero_grad();
     }
   }
+}
+
+TEST(Backward, WhatIsKeptHasNoGraphAlsoWhenAHookThrows) {
+  auto x = make_leaf(3), y = make_leaf(4);
+  SGDPH optimizer(Parameters{x, y}, SGDPHOptions(0.1).refresh(Refresh::All));
+  at::Tensor kept;
+  const auto first = x.pow(3), second = first.pow(2);
+  second.register_hook([&kept](const at::Tensor& gradient) { kept = gradient; });
+  first.register_hook([](const at::Tensor&) -> void { TORCH_CHECK(false, "the hook failed"); });
+  EXPECT_ERROR(optimizer.backward(second.pow(2).sum()), "the hook failed");
+  ASSERT_TRUE(kept.defined());
+  EXPECT_FALSE(kept.requires_grad());
+}
+
+TEST(Backward, HooksThatHandOnATensorOfTheUsersLeaveItAsItIs) {
+  auto x = make_leaf(3), y = make_leaf(3);
+  SGDPH optimizer(Parameters{x, y}, SGDPHOptions(0).refresh(Refresh::All));
+  const auto activation = x.pow(3);
+  activation.register_hook([&y](const at::Tensor&) { return y; });
+  optimizer.backward(activation.pow(2).sum() + y.pow(3).sum());
+  EXPECT_TRUE(y.requires_grad());
+  EXPECT_TRUE(torch::equal(x.grad(), 3 * y.detach()));
 }
 
 TEST(Backward, AHookThatIsGivenAViewLeavesTheCurvature) {
@@ -301,6 +325,19 @@ TEST(Backward, APlainPassOfAnotherLossIsSeenWhateverItReaches) {
   of_y().backward();
   EXPECT_ERROR(optimizer.step(), "SGDPH::step", "loss.backward()");
   EXPECT_ERROR(optimizer.backward(of_x()), "SGDPH::backward", "loss.backward()");
+
+  // Also one that reaches the watched parameter alone, and in later windows.
+  for (int step = 0; step < 2; ++step) {
+    for (auto* other : {&largest, &y, &x}) {
+      optimizer.zero_grad();
+      optimizer.backward(of_x());
+      other->pow(3).sum().backward();
+      EXPECT_ERROR(optimizer.step(), "SGDPH::step", "loss.backward()");
+    }
+    optimizer.zero_grad();
+    optimizer.backward(of_x());
+    EXPECT_NO_THROW(optimizer.step());
+  }
 
   // What was cleared by hand before the other pass no longer counts.
   optimizer.zero_grad();

@@ -27,8 +27,10 @@ TEST_P(Archive, IsContinuedAsThenByTheSameSteps) {
   const auto continued = continue_archive_sample(sample, fs::path(kSamplesDir) / version / "archives");
   for (const auto& [name, difference] : continued.differences) {
     // Room for sums in another order on another processor; a lost or misread field shows in the third digit. A bias
-    // before batch norm has a gradient of rounding alone, which AdaBelief scales up, and another LibTorch rounds anew.
-    const bool rounding = name == "conv.bias" && continued.libtorch != TORCH_VERSION;
+    // before batch norm has a gradient of rounding alone, which AdaBelief scales up: another LibTorch rounds anew, and
+    // now and then (4.6e-13, in one of some fifty runs) so does the same one, by where its memory lies.
+    const bool scaled_up = sample.name.rfind("adabelief", 0) == 0;
+    const bool rounding = name == "conv.bias" && (scaled_up || continued.libtorch != TORCH_VERSION);
     EXPECT_LT(difference, rounding ? 1e-11 : 1e-13) << name;
   }
 }

@@ -3,7 +3,7 @@
 # Prints a line for each and fails on a finding, which stays in the folder. Begins with a well-formed input of each and with
 # those of tests/fuzz/corpus.tar.xz; FUZZ_KEEP=1 puts there what was found, without what reaches nothing new. FUZZ_SANITIZE=
 # (empty) leaves the sanitizers out, which is many times faster: for inputs by the million, beside fewer with them. Needs
-# clang, fmt, zlib, nlohmann-json, libarchive, libturbojpeg and toml++.
+# clang, fmt, zlib, nlohmann-json, libarchive, libturbojpeg, toml++ and xz.
 set -euo pipefail
 runs=${1:-100000}
 work=${2:-}
@@ -71,12 +71,13 @@ printf '%s\n' lab/base/*.cpp lab/formats/*.cpp lab/records/{packed_records,run_l
 ar rcs "$work/rooms.a" "$work"/objects/*.o
 
 failed=0
+tar -tJf tests/fuzz/corpus.tar.xz >"$work/known"
 for reader in $readers; do
   corpus=$work/$reader
   rm -rf "$corpus"
   mkdir -p "$corpus"
   seed "$reader" "$corpus/seed"
-  if [ -f tests/fuzz/corpus.tar.xz ]; then tar -xJf tests/fuzz/corpus.tar.xz -C "$work" "./$reader" 2>/dev/null || true; fi
+  if grep -q "^./$reader/$" "$work/known"; then tar -xJf tests/fuzz/corpus.tar.xz -C "$work" "./$reader"; fi
   # shellcheck disable=SC2086
   "$compiler" $flags -fsanitize=fuzzer "tests/fuzz/${reader}_fuzz.cpp" "$work/rooms.a" -lfmt -lz -larchive -lturbojpeg -o "$work/${reader}_fuzz"
   if "$work/${reader}_fuzz" -runs="$runs" -seed=1 -max_len=10000 -rss_limit_mb=1024 -malloc_limit_mb=64 -timeout=10 \
