@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 python=$(command -v "${PYTHON:-python3}") || { echo "test-python.sh: there is no ${PYTHON:-python3}" >&2; exit 2; }
 home=$PWD/build/python
-tools="pytest scikit-build-core ninja numpy"
+tools="pytest scikit-build-core ninja numpy mypy matplotlib"
 log=$home/setup.log
 mkdir -p "$home"
 
@@ -20,7 +20,7 @@ set_up() {
     echo "Python package: with torch $found of $python"
     # What the tests need comes into a folder, so that the interpreter's own are not changed.
     export PYTHONPATH="$home/tools" PATH="$home/tools/bin:$PATH"
-    "$python" -c 'import pytest, scikit_build_core, numpy' 2>/dev/null ||
+    "$python" -c 'import pytest, scikit_build_core, numpy, mypy, matplotlib' 2>/dev/null ||
       "$python" -m pip install --quiet --disable-pip-version-check --upgrade --target "$home/tools" $tools
   else
     reason="no torch"

@@ -1,5 +1,7 @@
 // Replays the golden trajectories of our optimizers and prints the bits of all parameters after every step, a line
 // each: setting, step, bytes. The tests of the Python package compare theirs with it.
+//   golden_replay [save|load STEP FOLDER]   after that step the optimizer goes into an archive FOLDER/SETTING.pt, or a new
+//                                           one reads it there and goes on
 
 #include "support/golden.h"
 #include "support/networks.h"
@@ -14,7 +16,14 @@ namespace {
 using namespace sgdph;
 using namespace sgdph::test;
 
-void replay(const std::string& setting) {
+/// What is done with an archive between two steps.
+struct Archive {
+  std::string way;  ///< save, load or nothing
+  int64_t step = 0;
+  std::string folder;
+};
+
+void replay(const std::string& setting, const Archive& archive) {
   const auto& problem = read_golden("problem");
   const auto& golden = read_golden(setting);
   NetA model;
@@ -25,16 +34,20 @@ void replay(const std::string& setting) {
   }
   const auto inputs = golden_tensor(problem.at("inputs"));
   const auto labels = golden_tensor(problem.at("labels")).to(torch::kLong);
-  const auto optimizer = make_golden_optimizer(golden, model->parameters());
-  if (dynamic_cast<OptimizerBase*>(optimizer.get()) == nullptr) return;  // LibTorch's own
   int64_t step = 0;
-  if (auto* adahessian = dynamic_cast<AdaHessian*>(optimizer.get())) {
-    adahessian->set_probe_source([&](const at::Tensor& parameter) {
-      size_t i = 0;
-      while (!named[i].value().is_same(parameter)) ++i;
-      return golden_tensor(problem.at("rademacher").at(step - 1).at(i));
-    });
-  }
+  const auto make = [&] {
+    auto made = make_golden_optimizer(golden, model->parameters());
+    if (auto* adahessian = dynamic_cast<AdaHessian*>(made.get())) {
+      adahessian->set_probe_source([&](const at::Tensor& parameter) {
+        size_t i = 0;
+        while (!named[i].value().is_same(parameter)) ++i;
+        return golden_tensor(problem.at("rademacher").at(step - 1).at(i));
+      });
+    }
+    return made;
+  };
+  auto optimizer = make();
+  if (dynamic_cast<OptimizerBase*>(optimizer.get()) == nullptr) return;  // LibTorch's own
   for (step = 1; step <= golden.at("steps").get<int64_t>(); ++step) {
     for (auto& group : optimizer->param_groups()) group.options().set_lr(golden.at("lr_per_step").at(step - 1));
     train_step(*optimizer, [&] {
@@ -47,12 +60,21 @@ void replay(const std::string& setting) {
       for (size_t i = 0; i < flat.nbytes(); ++i) std::printf("%02x", static_cast<unsigned>(bytes[i]));
     }
     std::printf("\n");
+    if (step != archive.step) continue;
+    const auto file = archive.folder + "/" + setting + ".pt";
+    if (archive.way == "save") torch::save(*optimizer, file);
+    if (archive.way == "load") {
+      optimizer = make();
+      torch::load(*optimizer, file);
+    }
   }
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   torch::set_num_threads(1);
-  for (const auto& setting : golden_settings()) replay(setting);
+  Archive archive;
+  if (argc == 4) archive = {argv[1], std::stoll(argv[2]), argv[3]};
+  for (const auto& setting : golden_settings()) replay(setting, archive);
 }

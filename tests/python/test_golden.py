@@ -53,8 +53,8 @@ def make(golden, parameters):
     return sgdph.optimizers[kind](parameters, **{key: value for key, value in options.items() if key in known})
 
 
-def replay(setting):
-    """The parameters after every step, by name."""
+def replay(setting, between=lambda step, optimizer, make_another: optimizer):
+    """The parameters after every step, by name. `between` says which optimizer takes the next step."""
     problem, golden = GOLDEN["problem"], GOLDEN[setting]
     model = NetA()
     named = dict(model.named_parameters())
@@ -63,10 +63,15 @@ def replay(setting):
             named[entry["name"]].copy_(tensor(entry))
     inputs, labels = tensor(problem["inputs"]), tensor(problem["labels"]).long()
     order = [named[name] for name in golden["param_names"]]
-    optimizer = make(golden, order)
-    if golden["optimizer"] == "adahessian":
-        places = {parameter: i for i, parameter in enumerate(order)}
-        optimizer.set_probe_source(lambda p: tensor(problem["rademacher"][step - 1][places[p]]))
+    places = {parameter: i for i, parameter in enumerate(order)}
+
+    def make_one():
+        made = make(golden, order)
+        if golden["optimizer"] == "adahessian":
+            made.set_probe_source(lambda p: tensor(problem["rademacher"][step - 1][places[p]]))
+        return made
+
+    optimizer = make_one()
     for step in range(1, golden["steps"] + 1):
         for group in optimizer.param_groups:
             group["lr"] = golden["lr_per_step"][step - 1]
@@ -76,15 +81,25 @@ def replay(setting):
         optimizer.step()
         assert abs(loss.item() - golden["loss"][step - 1]) <= 1e-11
         yield step, named, golden["param_names"]
+        optimizer = between(step, optimizer, make_one)
+
+
+def replay_in_cpp(*words):
+    """The bits of all parameters by setting and step."""
+    program = os.environ.get("SGDPH_GOLDEN_REPLAY")
+    if not program:
+        cannot("SGDPH_GOLDEN_REPLAY names no program (build with -C cmake.define.SGDPH_PYTHON_TESTS=ON)")
+    lines = subprocess.run([program, *map(str, words)], check=True, capture_output=True, text=True).stdout.split("\n")
+    return {(setting, int(step)): data for setting, step, data in (line.split() for line in lines if line)}
 
 
 @pytest.fixture(scope="module")
 def in_cpp():
-    program = os.environ.get("SGDPH_GOLDEN_REPLAY")
-    if not program:
-        cannot("SGDPH_GOLDEN_REPLAY names no program (build with -C cmake.define.SGDPH_PYTHON_TESTS=ON)")
-    lines = subprocess.run([program], check=True, capture_output=True, text=True).stdout.split("\n")
-    return {(setting, int(step)): data for setting, step, data in (line.split() for line in lines if line)}
+    return replay_in_cpp()
+
+
+def bits_of(named, names):
+    return b"".join(named[name].detach().contiguous().numpy().tobytes() for name in names).hex()
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -104,8 +119,35 @@ def test_a_trajectory_is_the_authors_to_the_tolerance_of_the_golden_file(setting
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_trajectory_has_the_bits_of_the_cpp_library(setting, in_cpp):
     for step, named, names in replay(setting):
-        found = b"".join(named[name].detach().contiguous().numpy().tobytes() for name in names).hex()
-        assert found == in_cpp[setting, step], f"step {step}"
+        assert bits_of(named, names) == in_cpp[setting, step], f"step {step}"
+
+
+def test_archives_of_the_cpp_class_are_continued_with_its_bits(in_cpp, tmp_path):
+    replay_in_cpp("save", 7, tmp_path)
+
+    def between(step, optimizer, make_another):
+        if step != 7:
+            return optimizer
+        other = make_another()
+        other.load_archive(tmp_path / f"{setting}.pt")
+        assert other.state_dict()["state"], "something was read"
+        return other
+
+    for setting in SETTINGS:
+        for step, named, names in replay(setting, between):
+            assert bits_of(named, names) == in_cpp[setting, step], f"{setting}, step {step}"
+
+
+def test_the_cpp_class_continues_our_archives_with_the_same_bits(in_cpp, tmp_path):
+    def between(step, optimizer, make_another):
+        if step == 7:
+            optimizer.save_archive(tmp_path / f"{setting}.pt")
+        return optimizer
+
+    for setting in SETTINGS:
+        for _ in replay(setting, between):
+            pass
+    assert replay_in_cpp("load", 7, tmp_path) == in_cpp
 
 
 def test_all_trajectories_of_our_optimizers_are_there():

@@ -111,7 +111,7 @@ def test_a_new_optimizer_needs_no_edit_here():
 
 def test_types_check_where_mypy_is(tmp_path):
     if importlib.util.find_spec("mypy") is None:
-        pytest.skip("mypy is not installed")
+        cannot("mypy is not installed")
     (tmp_path / "use.py").write_text(
         "import torch, sgdph\nmodel = torch.nn.Linear(2, 2)\n"
         "o = sgdph.SGDPH(model, lr=0.1, probe='hadamard')\no.backward(model(torch.ones(1, 2)).sum())\nreveal_type(o.partition())\n"

@@ -84,8 +84,7 @@ def test_tensors_alone_go_by_their_shape_as_published():
     assert len(blocks(named)) == len(one_d) - 1
 
 
-def test_the_module_and_its_parameters_give_the_same_partition_as_in_cpp(tmp_path):
-    """Names and roles go through an archive of the C++ class."""
+def test_names_and_roles_go_through_an_archive(tmp_path):
     optimizer = sgdph.SGDPH(net(), blocks="8.bias")
     optimizer.save_archive(tmp_path / "a.pt")
     other = sgdph.SGDPH(net())
