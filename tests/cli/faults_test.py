@@ -14,8 +14,8 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import support
 import kills_test
+import support
 from kills_test import Disk, Subject, Train
 
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EINTR": errno.EINTR, "short": "short"}
