@@ -13,29 +13,6 @@ from pathlib import Path
 
 import support
 
-EXPERIMENT = """
-title = "Two optimizers"
-paper = "Table 9"
-ranked = "opt"
-[[axis]]
-name = "opt"
-values = ["sgdm", "sgd-ph"]
-[full]
-runs = 1
-[full.run]
-dataset = "fashion-mnist"
-epochs = 10
-[desk]
-runs = 1
-why = "A test must be quick."
-[desk.run]
-epochs = 2
-model = "resnet8"
-width = 0.5
-batch_size = 64
-checkpoint_every = 2
-"""
-
 
 class Subject:
     """A command that is started until it has ended well, and what its folder must then hold."""
@@ -119,7 +96,7 @@ class SmallCompare(Compare):
 
 class Reproduce(Subject):
     def words(self, folder):
-        (self.home / "mine.toml").write_text(EXPERIMENT)
+        (self.home / "mine.toml").write_text(support.experiment(width=0.5, batch_size=64, checkpoint_every=2))
         return ["reproduce", "mine.toml", "--data-path", self.test.data, "--threads", "1", "--output-dir", folder / "out"]
 
 

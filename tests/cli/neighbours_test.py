@@ -89,6 +89,73 @@ class TwoOnOneFolder(support.CommandTest):
         self.refuse(*self.words("--jobs", "0"), says="--jobs")
 
 
+class TwoExperimentsOnOneFolder(support.CommandTest):
+    def words(self, output, *extra):
+        return ["reproduce", "mine.toml", "--data-path", self.data, "--threads", "1", "--output-dir", output, "--format", "json", *extra]
+
+    def start(self, *words):
+        return subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder)
+
+    def runs_begun(self, errors):
+        """The names of the runs that a process trained itself."""
+        return {line for line in errors.splitlines() if line.startswith("[") and ": " not in line}
+
+    def share_the_work(self, count, epochs):
+        out = self.folder / "out"
+        first = self.start(*self.words("out"))
+        while not list(out.glob("*.claim")) and first.poll() is None:
+            time.sleep(0.01)
+        second = self.start(*self.words("out"))
+        outs = [child.communicate(timeout=300) for child in (first, second)]
+        for child, (text, errors) in zip((first, second), outs):
+            self.assertEqual(child.returncode, 0, errors)
+            cells = json.loads(text)["cells"]
+            self.assertEqual([cell["ours"]["n"] for cell in cells], [1] * count, "the whole table")
+        begun = [self.runs_begun(errors) for _, errors in outs]
+        self.assertEqual(begun[0] & begun[1], set(), "nothing is trained twice")
+        self.assertEqual(len(begun[0] | begun[1]), count)
+        self.assertTrue(all(begun), "each has its share")
+        self.assertEqual([p for p in out.iterdir() if p.suffix in (".claim", ".toml", ".new")], [])
+        runs = [log.parent for log in out.glob("*/log.jsonl")]
+        self.assertEqual(len(runs), count)
+        for run in runs:
+            self.assertEqual([r["type"] for r in support.records(run)].count("epoch"), epochs, run)
+
+    def test_two_share_the_work_and_both_have_the_whole_table(self):
+        # Long enough for the second to come while the first is at its first run.
+        (self.folder / "mine.toml").write_text(support.experiment(width=0.25, epochs=8))
+        self.share_the_work(2, epochs=8)
+
+    @support.slow
+    def test_two_share_a_grid_and_end_with_what_one_gives(self):
+        (self.folder / "mine.toml").write_text(support.experiment(widths=[0.25, 0.5]))
+        self.share_the_work(4, epochs=2)
+        self.succeed(*self.words("calm"))
+        self.assert_same_records("calm", "out")
+
+    def records(self, output):
+        """By run what its log says, but for times and how many trained at once, and its weights."""
+        runs = {}
+        for log in (self.folder / output).glob("*/log.jsonl"):
+            figures = support.figures(log.parent)
+            del figures[0]["settings"]["side_by_side"]
+            runs[log.parent.name] = figures, (log.parent / "model.pt").read_bytes()
+        return runs
+
+    def assert_same_records(self, one, other):
+        self.assertEqual(*[json.loads((self.folder / output / "mine.json").read_text()) for output in (one, other)])
+        self.assertEqual(*map(self.records, (one, other)))
+
+    def test_jobs_give_the_records_of_one_after_the_other(self):
+        (self.folder / "mine.toml").write_text(support.experiment(width=0.25))
+        self.succeed(*self.words("one", "--jobs", "1"))
+        self.succeed(*self.words("two", "--jobs", "2"))
+        sides = [{support.records(log.parent)[-1]["cost"]["side_by_side"] for log in (self.folder / output).glob("*/log.jsonl")}
+                 for output in ("one", "two")]
+        self.assertEqual(sides, [{1}, {2}])
+        self.assert_same_records("one", "two")
+
+
 class AComparisonThatIsDone(support.CommandTest):
     """One comparison for all; each test has a copy of its folder."""
 

@@ -9,31 +9,7 @@ import unittest
 
 import support
 
-EXPERIMENT = """
-title = "Two optimizers, two widths"
-paper = "Table 9"
-ranked = "opt"
-[[axis]]
-name = "width"
-values = [0.25, 0.5]
-[[axis]]
-name = "opt"
-values = ["sgdm", "sgd-ph"]
-[full]
-runs = 4
-[full.run]
-dataset = "fashion-mnist"
-augment = false
-epochs = 10
-[desk]
-runs = 1
-why = "A test must be quick."
-[desk.run]
-model = "resnet8"
-epochs = 2
-batch_size = 32
-lr_scheduler = "constant"
-"""
+EXPERIMENT = support.experiment(widths=[0.25, 0.5], lr_scheduler="constant")
 
 FIGURES = """[published]
 figures = '''

@@ -248,7 +248,7 @@ class Resume(support.CommandTest):
         disk = self.folder / "disk"
         disk.mkdir()
         if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], capture_output=True).returncode != 0:
-            self.skipTest("mounting a small tmpfs needs root")
+            support.skip("mounting a small disk needs root")
         try:
             output, calm = disk / "run", self.folder / "calm"
             self.succeed(*self.small("sgdm", 6, calm))

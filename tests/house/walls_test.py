@@ -77,6 +77,28 @@ def forgotten(build, files):
             yield f"{name}: lab/CMakeLists.txt does not name it"
 
 
+def rooms_named():
+    """Of each room those that lab/CMakeLists.txt says it SEES or USES."""
+    named = {}
+    for body in re.findall(r"^sgdph_room\((.*?)\)", (ROOT / "lab/CMakeLists.txt").read_text(), re.S | re.M):
+        room, *words = body.split()
+        keys = [i for i, word in enumerate(words) if word in ("SEES", "USES", "SOURCES", "NO_TORCH")] + [len(words)]
+        named[room] = {word for at, end in zip(keys, keys[1:]) if words[at] in ("SEES", "USES") for word in words[at + 1:end]}
+    return named
+
+
+def through_the_wall(files):
+    """Includes of rooms that the room does not name: what it names may show it their doors, and the compiler lets it."""
+    named = rooms_named()
+    for name in files:
+        source = re.fullmatch(r"lab/(\w+)/\w+\.(h|cpp)", name)
+        if not source:
+            continue
+        for room in sorted(set(re.findall(r'^#include "(\w+)/', (ROOT / name).read_text(), re.M))):
+            if room in named and room != source[1] and room not in named[source[1]]:
+                yield f"{name}: room {source[1]} includes {room}, which it neither SEES nor USES in lab/CMakeLists.txt"
+
+
 def astray(files):
     """Sources of a room that open another namespace of the lab than the room's: base is sgdph::lab itself."""
     for name in files:
@@ -97,7 +119,8 @@ def main():
         print("skipped: needs a build by ninja in a git repository")
         return SKIPPED
     files = [name for name in lines_of("git", "ls-files") if (ROOT / name).is_file()]
-    findings = [*libtorch_in(rooms, headers_by_object(build)), *broken(RULES, files), *forgotten(build, files), *astray(files)]
+    findings = [*libtorch_in(rooms, headers_by_object(build)), *broken(RULES, files), *forgotten(build, files), *astray(files),
+                *through_the_wall(files)]
     print("\n".join(findings) or f"{len(rooms)} rooms without LibTorch, {len(RULES)} rules, {len(files)} files")
     return 1 if findings else 0
 

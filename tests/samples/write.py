@@ -14,24 +14,9 @@ from pathlib import Path
 BUILD = Path(sys.argv[1]).absolute()
 SGDPH = BUILD / "cli/sgdph"
 OPTIMIZERS = ["sgdm", "adam", "adamw", "adabelief", "adahessian", "apollo", "lion", "sgd-ph"]
-EXPERIMENT = """title = "Two optimizers"
-ranked = "opt"
-[[axis]]
-name = "opt"
-values = ["sgdm", "sgd-ph"]
-[full.run]
-dataset = "fashion-mnist"
-epochs = 10
-[desk]
-runs = 1
-why = "A sample must be small."
-[desk.run]
-model = "resnet8"
-width = 0.2
-epochs = 2
-batch_size = 16
-lr_scheduler = "constant"
-"""
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cli"))
+os.environ["SGDPH"] = str(SGDPH)
+import support  # noqa: E402
 
 
 def run(*words):
@@ -65,7 +50,7 @@ def write_reports(data):
         "--output-dir", records / "cost")
     run("inspect", "--data-path", data, "--width", "0.2", "-b", "16", "--threads", "1", "--blocks", "1", "--output-dir",
         records / "inspect")
-    Path("two.toml").write_text(EXPERIMENT)
+    Path("two.toml").write_text(support.experiment(width=0.2, batch_size=16, lr_scheduler="constant"))
     run("reproduce", "two.toml", "--data-path", data, "--threads", "1", "--output-dir", records / "two")
     for path in [*records.glob("*/*.ckpt"), *records.glob("*/*/*.ckpt"), *records.glob("*/*/model.pt"), *records.glob("*/*/.lock"),
                  *records.glob("*/.lock"), *records.glob("*/*.md"), *records.glob("*/*.txt"), *records.glob("*/*.csv"), *records.glob("*/*.svg")]:

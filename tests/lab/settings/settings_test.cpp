@@ -174,5 +174,20 @@ TEST(Recipe, EveryNamedRecipeIsWellFormedForEveryOptimizerAndHasARateForThePaper
   }
 }
 
+TEST(Recipe, OfTheDemonstrationHasARateOfItsOwnForEveryOptimizerAndCurvesOfEightPoints) {
+  const auto demo = named_recipe("demo");
+  for (const auto& optimizer : optimizers::optimizer_names()) {
+    const auto table = demo.optimizers.find(optimizer);
+    ASSERT_NE(table, demo.optimizers.end()) << optimizer;
+    EXPECT_EQ(table->second.count("lr"), 1U) << optimizer;
+    Sources sources;
+    sources.recipes = {demo};
+    sources.options = layer("opt", optimizer);
+    const auto settings = combine(sources);
+    ASSERT_GT(settings.eval_every, 0) << optimizer;
+    EXPECT_GE(static_cast<double>(settings.epochs) / settings.eval_every, 8) << optimizer;
+  }
+}
+
 }  // namespace
 }  // namespace sgdph::lab::settings::config_test
