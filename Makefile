@@ -53,7 +53,7 @@ test-slow:  ## the slow tests: the command's many ways in full, long runs, large
 	@$(BUILD) $(KIND)dev
 	@ctest --preset $(KIND)slow
 
-test-long:  ## kills, failing system calls and lost ranks at random, by the hundred: a quarter of an hour and more
+test-long:  ## kills, failing system calls and lost ranks at random, by the hundred and each in turn: an hour and more
 	@scripts/install-deps.sh test
 	@cmake --preset $(KIND)dev -Wno-dev >/dev/null
 	@$(BUILD) $(KIND)dev

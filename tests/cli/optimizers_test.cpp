@@ -58,7 +58,7 @@ std::string file_of(const std::string& name, const lab::optimizers::OptimizerVal
   return text;
 }
 
-class EveryOptimizer : public CommandTest, public testing::WithParamInterface<std::string> {
+class OptimizerOfTheCommand : public CommandTest, public testing::WithParamInterface<std::string> {
  protected:
   /// What a dry run says of its settings.
   static std::string settings_with(const Words& more) {
@@ -67,7 +67,7 @@ class EveryOptimizer : public CommandTest, public testing::WithParamInterface<st
   }
 };
 
-TEST_P(EveryOptimizer, TakesEveryOptionOfItsOwnAtItsDefaultByTheCommandLineAndByAFile) {
+TEST_P(OptimizerOfTheCommand, TakesEveryOptionOfItsOwnAtItsDefaultByTheCommandLineAndByAFile) {
   const auto values = lab::optimizers::resolve_optimizer(GetParam(), {});
   const auto by_itself = settings_with({});
   for (const auto& [key, value] : values) EXPECT_PRED2(has_word, by_itself, key) << value;
@@ -76,7 +76,7 @@ TEST_P(EveryOptimizer, TakesEveryOptionOfItsOwnAtItsDefaultByTheCommandLineAndBy
   EXPECT_EQ(settings_with({"--config", "own.toml"}), by_itself);
 }
 
-INSTANTIATE_TEST_SUITE_P(Command, EveryOptimizer, testing::ValuesIn(optimizer_names()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Command, OptimizerOfTheCommand, testing::ValuesIn(optimizer_names()), [](const auto& info) {
   return test_name(info.param);
 });
 
