@@ -30,7 +30,7 @@ struct GraphGradients {
   /// Of each wanted one: it came without its graph, or with a part of it, through a node whose backward cannot be
   /// differentiated. To run that again may even add to gradients, so it is not to be done.
   std::vector<char> lost;
-  std::vector<at::Tensor> sizes;  ///< root mean squares, scalar tensors; undefined likewise
+  std::vector<at::Tensor> sizes;                ///< root mean squares, scalar tensors; undefined likewise
   std::shared_ptr<detail::KeptGradients> kept;  ///< by hooks; to live until the products are done
 };
 
