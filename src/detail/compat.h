@@ -1,7 +1,7 @@
 #pragma once
 
-// All that versions of LibTorch (1.13 to 2.14) differ in and the library meets. Properties are asked for, not version
-// numbers: distributions and nightly builds have their own.
+// What versions of LibTorch (1.13 to 2.14) differ in and the library meets, but for hooks (hooks.h). Properties are
+// asked for, not version numbers: distributions and nightly builds have their own.
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/intrusive_ptr.h>

@@ -1,6 +1,7 @@
 // Replays the golden trajectories of our optimizers and prints the bits of all parameters after every step, a line
 // each: setting, step, bytes. The tests of the Python package compare theirs with it.
-//   golden_replay [save|load STEP FOLDER]   after that step the optimizer goes into an archive FOLDER/SETTING.pt, or a new
+//   golden_replay [save|load STEP FOLDER]   after that step the optimizer goes into an archive FOLDER/SETTING.pt, or a
+//   new
 //                                           one reads it there and goes on
 
 #include "support/golden.h"
