@@ -162,8 +162,12 @@ variable_list KeptGradients::see(const variable_list& gradients) {
 
 KeptGradients::~KeptGradients() {
   for (const auto& one : gradients_) {
-    const at::Tensor kept(one.lock());
-    if (kept.defined() && kept.requires_grad() && !kept.is_leaf() && !kept.is_view()) kept.detach_();
+    try {
+      const at::Tensor kept(one.lock());
+      if (kept.defined() && kept.requires_grad() && !kept.is_leaf() && !kept.is_view()) kept.detach_();
+    } catch (...) {
+      // It keeps its graph, which costs memory and changes no value.
+    }
   }
 }
 
