@@ -214,13 +214,14 @@ GraphGradients backward_with_graph(const at::Tensor& loss, const GraphRequest& r
   for (const auto& input : request.inputs) {
     if (!input.is_leaf()) input.retain_grad();  // as the pass would, in time for what follows
   }
+  const auto nodes = detail::graph_of({loss});
   gradients.kept = std::make_shared<detail::KeptGradients>();
   // Behind the plan's hooks, which decide what has a graph.
-  const detail::SeeGradientsGiven see(detail::graph_of({loss}), gradients.kept);
+  const detail::SeeGradientsGiven see(nodes, gradients.kept);
   // The engine itself records nothing, so that leaves, and reducers behind them, see an ordinary pass; the plan turns
   // recording on for the nodes that need it.
   ProductPlan plan(loss, request.wanted, request.graph_is_ours);
-  const detail::RetainedGradients retained(plan.nodes(), detail::RetainedGradients::Keeps::Plain);
+  const detail::RetainedGradients retained(nodes, detail::RetainedGradients::Keeps::Plain);
   Handovers handovers(places_of(request, gradients));
   std::vector<at::Tensor> reached;
   for (auto* leaf : plan.leaves()) {
@@ -241,10 +242,11 @@ GraphGradients gradients_with_graph(
   for (const auto& other : without(request.measured, request.wanted)) asked.push_back(other);
   const auto places = places_of(request, gradients);
   const detail::LeafHooksAside aside(leaves);
+  const auto nodes = detail::graph_of({loss});
   gradients.kept = std::make_shared<detail::KeptGradients>();
-  const detail::SeeGradientsGiven see(detail::graph_of({loss}), gradients.kept);
+  const detail::SeeGradientsGiven see(nodes, gradients.kept);
   ProductPlan plan(loss, request.wanted, /*graph_is_ours=*/false);
-  const detail::RetainedGradients retained(plan.nodes(), detail::RetainedGradients::Keeps::Nothing);
+  const detail::RetainedGradients retained(nodes, detail::RetainedGradients::Keeps::Nothing);
   Handovers inner(places);
   inner.add_inner(leaves, /*closed=*/true);
   const auto found = sgdph::gradients(loss, asked, /*create_graph=*/true, /*retain_graph=*/true);

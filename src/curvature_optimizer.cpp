@@ -109,8 +109,9 @@ void CurvatureOptimizer::Impl::begin_call(
   options.check(who);
   if (gradients_cleared(self) || (window.spoiled && !has_gradients(self))) window = {};
   const auto parameters = self.trainable_parameters();
-  const bool follows = !window.measured && !watch.passed_ours();
-  if (const auto parameter = largest(parameters); follows && parameter.defined()) watch.follow(parameter);
+  if (!window.measured && !watch.passed_ours()) {
+    if (const auto parameter = largest(parameters); parameter.defined()) watch.follow(parameter);
+  }
   watch.see_passes(parameters);
 }
 

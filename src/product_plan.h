@@ -36,8 +36,6 @@ class ProductPlan {
   ProductPlan(const ProductPlan&) = delete;
   ProductPlan& operator=(const ProductPlan&) = delete;
 
-  /// Of the loss's graph.
-  const std::vector<detail::NodePtr>& nodes() const noexcept { return nodes_; }
   /// The leaves the loss reaches; they live as long as the plan.
   const std::vector<torch::autograd::AccumulateGrad*>& leaves() const noexcept { return leaves_; }
 

@@ -191,8 +191,8 @@ class SeeGradientsGiven::After final : public torch::autograd::FunctionPostHook 
   std::shared_ptr<KeptGradients> kept_;
 };
 
-SeeGradientsGiven::SeeGradientsGiven(std::vector<NodePtr> nodes, const std::shared_ptr<KeptGradients>& kept) {
-  for (auto& node : nodes) {
+SeeGradientsGiven::SeeGradientsGiven(const std::vector<NodePtr>& nodes, const std::shared_ptr<KeptGradients>& kept) {
+  for (const auto& node : nodes) {
     // A leaf's gradient comes without its graph.
     if (node->num_outputs() == 0) continue;
     if (first_hooks(*node).empty() && node->pre_hooks().empty() && node->post_hooks().empty()) continue;
@@ -200,7 +200,7 @@ SeeGradientsGiven::SeeGradientsGiven(std::vector<NodePtr> nodes, const std::shar
     if (!node->post_hooks().empty()) {
       node->post_hooks().insert(node->post_hooks().begin(), std::make_unique<After>(kept));
     }
-    nodes_.push_back(std::move(node));
+    nodes_.push_back(node);
   }
 }
 

@@ -114,7 +114,7 @@ class KeptGradients {
 /// Remembers, while this lives, what hooks of these nodes are given.
 class SeeGradientsGiven {
  public:
-  SeeGradientsGiven(std::vector<NodePtr> nodes, const std::shared_ptr<KeptGradients>& kept);
+  SeeGradientsGiven(const std::vector<NodePtr>& nodes, const std::shared_ptr<KeptGradients>& kept);
   ~SeeGradientsGiven();
   SeeGradientsGiven(const SeeGradientsGiven&) = delete;
   SeeGradientsGiven& operator=(const SeeGradientsGiven&) = delete;
