@@ -22,10 +22,21 @@ struct Weights {
 
 template <class T>
 SGDPH_INLINE void with_momentum(T* __restrict p, const T* __restrict g, T* __restrict m, int64_t count, Weights<T> w) {
-  for (int64_t i = 0; i < count; ++i) {
-    m[i] = w.keep * m[i] + w.take * g[i] + w.decay * p[i];
-    p[i] = w.shrink * p[i] - w.rate * m[i];
+  const auto step = [w](T& value, T gradient, T& momentum) {
+    momentum = w.keep * momentum + w.take * gradient + w.decay * value;
+    value = w.shrink * value - w.rate * momentum;
+  };
+  // A cache line at a time, asked for ahead: with three streams a processor alone looks not far enough.
+  constexpr int64_t kLine = 64 / sizeof(T);
+  constexpr int64_t kAhead = 16 * kLine;
+  int64_t at = 0;
+  for (; at + kLine <= count; at += kLine) {
+    __builtin_prefetch(p + at + kAhead);
+    __builtin_prefetch(g + at + kAhead);
+    __builtin_prefetch(m + at + kAhead);
+    for (int64_t i = at; i < at + kLine; ++i) step(p[i], g[i], m[i]);
   }
+  for (; at < count; ++at) step(p[at], g[at], m[at]);
 }
 
 template <class T>
