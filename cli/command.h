@@ -3,7 +3,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <vector>
 
 namespace CLI {  // NOLINT(readability-identifier-naming)
 class App;
@@ -19,9 +18,17 @@ struct Command {
   const char* name;
   const char* summary;
   Action (*setup)(CLI::App& app);
+  bool computes = false;  ///< with LibTorch's threads
 };
 
-const std::vector<Command>& commands();
+/// Constants, which can be looked at before anything of the program has begun.
+struct CommandTable {
+  const Command* first;
+  const Command* last;
+  const Command* begin() const { return first; }
+  const Command* end() const { return last; }
+};
+CommandTable commands();
 
 /// The whole command line, built from the table: what is parsed, and what completion and manual page are made from.
 struct CommandLine {

@@ -5,24 +5,34 @@
 
 #include <CLI/CLI.hpp>
 
+#include <iterator>
+
 namespace sgdph::cli {
 
-const std::vector<Command>& commands() {
-  static const std::vector<Command> table{
-      {"train", "train a network: one data set, one optimizer, one seed", setup_train},
-      {"eval", "accuracy and loss of a checkpoint", setup_eval},
-      {"compare", "several optimizers and seeds on one task, with a table", setup_compare},
-      {"reproduce", "a table or figure of the paper, with its figures beside ours", setup_reproduce},
-      {"cost", "time and peak memory of a step, relative to SGDM", setup_cost},
-      {"scale", "what 1 to 1024 ranks would do, by a model with a step of this machine in it", setup_scale},
-      {"inspect", "Hessian blocks by brute force: are they diagonal, and what do the probes see", setup_inspect},
-      {"report", "run folders to one page: curves, tables, cost, settings", setup_report},
-      {"data", "list, fetch and verify data sets", setup_data},
-      {"list", "list models, norms, optimizers, data sets, recipes or experiments", setup_list},
-      {"completion", "print a completion script for a shell", setup_completion},
-      {"man", "print the manual page", setup_man},
-  };
-  return table;
+namespace {
+
+constexpr bool kComputes = true;
+
+constexpr Command kTable[] = {
+    {"train", "train a network: one data set, one optimizer, one seed", setup_train, kComputes},
+    {"eval", "accuracy and loss of a checkpoint", setup_eval, kComputes},
+    {"compare", "several optimizers and seeds on one task, with a table", setup_compare, kComputes},
+    {"reproduce", "a table or figure of the paper, with its figures beside ours", setup_reproduce, kComputes},
+    {"cost", "time and peak memory of a step, relative to SGDM", setup_cost, kComputes},
+    {"scale", "what 1 to 1024 ranks would do, by a model with a step of this machine in it", setup_scale, kComputes},
+    {"inspect", "Hessian blocks by brute force: are they diagonal, and what do the probes see", setup_inspect,
+     kComputes},
+    {"report", "run folders to one page: curves, tables, cost, settings", setup_report},
+    {"data", "list, fetch and verify data sets", setup_data},
+    {"list", "list models, norms, optimizers, data sets, recipes or experiments", setup_list},
+    {"completion", "print a completion script for a shell", setup_completion},
+    {"man", "print the manual page", setup_man},
+};
+
+}  // namespace
+
+CommandTable commands() {
+  return {std::begin(kTable), std::end(kTable)};
 }
 
 CommandLine make_command_line() {

@@ -5,9 +5,9 @@
 #include "base/interrupt.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "common_options.h"
 #include "lead_ranks.h"
 #include "optimizers/options.h"
-#include "option_lists.h"
 #include "settings_options.h"
 #include "study/compare.h"
 
@@ -51,7 +51,7 @@ int run_study(const CompareCommand& command, lab::study::CompareOptions options)
   const auto result = lab::study::run_comparison(options);
   const auto plan = lab::study::plan_comparison(options);
   const auto rows = lab::study::summarise({plan.begin(), plan.end()});
-  lab::print("{}", lab::study::present(rows).as(lab::tables::table_formats().at(command.format)));
+  print_as(command.format, lab::study::present(rows));
   if (command.format == "text") {
     const bool starred = std::any_of(rows.begin(), rows.end(), [](const auto& row) { return row.best; });
     lab::print(
@@ -89,11 +89,7 @@ Action setup_compare(CLI::App& app) {
   app.add_option("--output-dir", command->output_dir, "folder of the runs; by default runs/compare-DATASET-MODEL")
       ->type_name("DIR")
       ->group(group);
-  app.add_option("--format", command->format, "how to print the table; all four are written to the folder")
-      ->check(CLI::IsMember(lab::tables::table_formats()).description(""))
-      ->default_str("text")
-      ->type_name("{text,markdown,csv,json}")
-      ->group(group);
+  add_format_option(app, command->format, "how to print the table; all four are written to the folder")->group(group);
   add_jobs_option(app, command->jobs, group);
   command->settings.add_to(app);
   return [command] { return run(*command); };

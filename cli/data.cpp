@@ -1,24 +1,23 @@
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cstdio>
-#include <filesystem>
-#include <memory>
-#include <string>
-#include <vector>
+#include "command.h"
 
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/names.h"
 #include "base/progress.h"
 #include "base/terminal.h"
-#include "command.h"
 #include "data/datasets.h"
 #include "fetch/download.h"
 #include "fetch/fetch.h"
 #include "fetch/verify.h"
 #include "tables/table.h"
+
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
 
 namespace sgdph::cli {
 namespace {
@@ -99,25 +98,25 @@ Action setup_data(CLI::App& app) {
   auto chosen = std::make_shared<Options>();
   app.require_subcommand(1);
   const auto all = lab::names_of(lab::data::datasets());
-  const auto names = fmt::format("One of {}", fmt::join(all, ", "));
+  const auto names = fmt::format("one of {}", fmt::join(all, ", "));
   const auto type = fmt::format("{{{}}}", fmt::join(all, ","));
 
-  const auto* list_command = app.add_subcommand("list", "The data sets, where each is looked for, and which are there");
+  const auto* list_command = app.add_subcommand("list", "the data sets, where each is looked for, and which are there");
 
   auto* fetch_command =
-      app.add_subcommand("fetch", "Download a data set, or say how to get it (then the exit code is 1)");
+      app.add_subcommand("fetch", "download a data set, or say how to get it (then the exit code is 1)");
   fetch_command->add_option("name", chosen->name, names)->required()->type_name(type);
-  const auto holder = fmt::format("Folder to hold it ({})", lab::data::kDataRoot);
+  const auto holder = fmt::format("folder to hold it ({})", lab::data::kDataRoot);
   fetch_command->add_option("--data-path", chosen->path, holder)->type_name("DIR");
-  fetch_command->add_option("--url", chosen->url, "Another place of the archive: http, https or file");
-  fetch_command->add_option("--checksum", chosen->checksum, "Of that archive: md5:..., sha256:... or any");
-  fetch_command->add_flag("--keep-archive", chosen->keep_archive, "Do not remove the archive once it is unpacked");
-  fetch_command->add_flag("-q,--quiet", chosen->quiet, "Say nothing unless it fails");
+  fetch_command->add_option("--url", chosen->url, "another place of the archive: http, https or file");
+  fetch_command->add_option("--checksum", chosen->checksum, "of that archive: md5:..., sha256:... or any");
+  fetch_command->add_flag("--keep-archive", chosen->keep_archive, "do not remove the archive once it is unpacked");
+  fetch_command->add_flag("-q,--quiet", chosen->quiet, "say nothing unless it fails");
 
-  auto* verify_command = app.add_subcommand("verify", "Check the files of a data set: form, labels, checksums");
+  auto* verify_command = app.add_subcommand("verify", "check the files of a data set: form, labels, checksums");
   verify_command->add_option("name", chosen->name, names)->required()->type_name(type);
-  verify_command->add_option("--data-path", chosen->path, "Folder that holds it")->type_name("DIR");
-  verify_command->add_flag("--decode", chosen->decode, "Decode every image, not only headers");
+  verify_command->add_option("--data-path", chosen->path, "folder that holds it")->type_name("DIR");
+  verify_command->add_flag("--decode", chosen->decode, "decode every image, not only headers");
 
   return [=] {
     if (list_command->parsed()) return list();

@@ -3,12 +3,14 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/terminal.h"
+#include "common_options.h"
 #include "inspect/inspect.h"
 #include "saved_model.h"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <memory>
 
 namespace sgdph::cli {
@@ -40,7 +42,7 @@ int run(const InspectCommand& command) {
   const auto result = inspection.run();
   if (!result.report.rows.empty()) {
     if (!command.output_dir.empty()) lab::inspect::write_inspect_report(result, command.output_dir);
-    lab::print("{}", lab::inspect::present(result.report).as(lab::tables::table_formats().at(command.format)));
+    print_as(command.format, lab::inspect::present(result.report));
   }
   if (result.interrupted) lab::print(stderr, "sgdph: stopped; the figures are those measured until then\n");
   return result.interrupted ? lab::kInterrupted : 0;
@@ -86,16 +88,12 @@ Action setup_inspect(CLI::App& app) {
   app.add_option("--output-dir", c.output_dir, "write inspect.json, .md, .csv and .svg there; by default nothing")
       ->type_name("DIR")
       ->group(group);
-  app.add_option("--format", c.format, "how to print the tables")
-      ->check(CLI::IsMember(lab::tables::table_formats()).description(""))
-      ->default_str("text")
-      ->type_name("{text,markdown,csv,json}")
-      ->group(group);
-  using Part = lab::settings::Field::Part;
-  c.settings.add_to(
-      app, [](const lab::settings::Field& field) { return field.inspects && field.part != Part::Optimizer; });
-  c.estimates.add_fields(
-      app, [](const lab::settings::Field& field) { return field.inspects && field.part == Part::Optimizer; });
+  add_format_option(app, c.format)->group(group);
+  c.settings.add_to(app, [](const lab::settings::Field& field) { return field.inspects; });
+  const auto& names = lab::inspect::estimate_options();
+  c.estimates.add_fields(app, [&](const lab::settings::Field& field) {
+    return std::find(names.begin(), names.end(), field.key) != names.end();
+  });
   return [command] { return run(*command); };
 }
 

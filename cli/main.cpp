@@ -13,6 +13,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,8 +32,12 @@ bool begins_with(const char* text, std::string_view prefix) {
 /// Starts the program anew with that in its environment, unless the user has chosen. libgomp reads it when it is
 /// loaded: no later moment will do, and this one comes before the libraries' own beginnings.
 void wait_shortly(int argc, char** argv, char** environment) {
-  constexpr std::array<std::string_view, 6> kComputing{"train", "compare", "reproduce", "cost", "inspect", "eval"};
-  if (argc < 2 || std::find(kComputing.begin(), kComputing.end(), argv[1]) == kComputing.end()) return;
+  if (argc < 2) return;
+  const auto commands = sgdph::cli::commands();
+  const auto computes = [&](const sgdph::cli::Command& command) {
+    return command.computes && std::strcmp(command.name, argv[1]) == 0;
+  };
+  if (std::none_of(commands.begin(), commands.end(), computes)) return;
   std::vector<char*> variables;
   for (auto* variable = environment; *variable != nullptr; ++variable) {
     for (const auto* chosen : {"GOMP_SPINCOUNT=", "OMP_WAIT_POLICY="}) {

@@ -6,9 +6,9 @@
 #include "base/names.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "common_options.h"
 #include "data/datasets.h"
 #include "lead_ranks.h"
-#include "option_lists.h"
 #include "reproduce/reproduce.h"
 #include "settings_options.h"
 
@@ -100,7 +100,7 @@ int run_from_records(const ReproduceCommand& command, const lab::reproduce::Repr
     lab::make_writable_folder(options.output_dir);
     lab::reproduce::write_result(result, options);
   }
-  lab::print("{}", lab::reproduce::present(result).as(lab::tables::table_formats().at(command.format)));
+  print_as(command.format, lab::reproduce::present(result));
   return 0;
 }
 
@@ -110,9 +110,7 @@ int run_study(const ReproduceCommand& command, const lab::reproduce::ReproduceOp
   lab::print(command.dry_run ? stdout : stderr, "{}", lab::reproduce::plan_text(options, plan));
   if (command.dry_run) return 0;
   const auto code = lab::reproduce::run_experiment(options, plan);
-  lab::print(
-      "{}",
-      lab::reproduce::present(lab::reproduce::result_of(options)).as(lab::tables::table_formats().at(command.format)));
+  print_as(command.format, lab::reproduce::present(lab::reproduce::result_of(options)));
   if (command.format == "text") {
     lab::print("* best here; also in {}/{}.md, .csv, .json\n", options.output_dir.string(), options.experiment.name);
   }
@@ -169,11 +167,7 @@ Action setup_reproduce(CLI::App& app) {
       ->type_name("DIR")
       ->group(group);
   add_jobs_option(app, c.jobs, group);
-  app.add_option("--format", c.format, "how to print the result; all four are written to the folder")
-      ->check(CLI::IsMember(lab::tables::table_formats()).description(""))
-      ->default_str("text")
-      ->type_name("{text,markdown,csv,json}")
-      ->group(group);
+  add_format_option(app, c.format, "how to print the result; all four are written to the folder")->group(group);
   c.settings.add_fields(app, [](const lab::settings::Field& field) { return field.reproduces; });
   return [command] { return run(*command); };
 }

@@ -2,9 +2,8 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/machine.h"
 #include "base/terminal.h"
-#include "base/text.h"
+#include "common_options.h"
 #include "cost/scale.h"
 
 #include <fmt/format.h>
@@ -25,34 +24,21 @@ struct ScaleCommand {
   std::string ranks = "1,2,4,8,16,32,64,128,256,512,1024";
   double bucket = 8;
   double step = 0, product = 0;
-  int64_t rounds = 0;
-  double seconds = kSeconds;
-  int64_t threads = 0;
+  StepTiming timing;
   std::string format = "text";
   CLI::Option* step_given = nullptr;
   CLI::Option* product_given = nullptr;
 };
 
-std::vector<int64_t> ranks_of(const std::string& text) {
-  std::vector<int64_t> ranks;
-  for (const auto& word : lab::words_between_commas(text)) {
-    const auto count = lab::number_from<int64_t>(lab::trimmed(word));
-    if (!count || *count < 1 || *count > kMostRanks) {
-      lab::fail("--ranks: takes numbers from 1 to {} with commas between, got '{}'", kMostRanks, text);
-    }
-    ranks.push_back(*count);
-  }
-  lab::check_distinct("--ranks", ranks);
-  std::sort(ranks.begin(), ranks.end());
-  return ranks;
-}
-
 int run(const ScaleCommand& command) {
   auto options = command.options;
-  options.ranks = ranks_of(command.ranks);
+  options.ranks = numbers_of_list("--ranks", command.ranks, 1, kMostRanks);
+  std::sort(options.ranks.begin(), options.ranks.end());
+  options.workload.form = command.timing.form;
+  options.workload.seed = command.timing.seed;
   options.bucket_bytes = static_cast<int64_t>(command.bucket * 1024 * 1024);
-  options.limit = {command.rounds, command.seconds, false};
-  options.threads = command.threads == 0 ? lab::default_threads() : command.threads;
+  options.limit = {command.timing.rounds, command.timing.seconds, false};
+  options.threads = command.timing.used_threads();
   if (command.product_given->count() != 0 && command.step_given->count() == 0) {
     lab::fail("--product: goes with --step, the time of a step without it");
   }
@@ -64,7 +50,7 @@ int run(const ScaleCommand& command) {
     lab::print(stderr, "sgdph: stopped before the step was measured\n");
     return lab::kInterrupted;
   }
-  lab::print("{}", lab::cost::present(report).as(lab::tables::table_formats().at(command.format)));
+  print_as(command.format, lab::cost::present(report));
   return 0;
 }
 
@@ -78,10 +64,6 @@ Action setup_scale(CLI::App& app) {
   app.add_option("--model", workload.model, "the network, see 'sgdph list models'")
       ->default_str(workload.model)
       ->type_name("NAME");
-  app.add_option("--form", workload.form, "cifar: 32x32 images, 10 classes; imagenet: 224x224 images, 1000 classes")
-      ->check(CLI::IsMember({"cifar", "imagenet"}).description(""))
-      ->default_str(workload.form)
-      ->type_name("{cifar,imagenet}");
   app.add_option("-b,--batch-size", workload.batch_size, "images of a step on each rank")
       ->check(CLI::Range(2, 65536).description(""))
       ->default_str(std::to_string(workload.batch_size))
@@ -112,25 +94,9 @@ Action setup_scale(CLI::App& app) {
       app.add_option("--product", c.product, "with --step, of a Hessian product, ms; by default two thirds of the step")
           ->check(CLI::Range(0., 1e9).description(""))
           ->type_name("NUMBER");
-  app.add_option("--rounds", c.rounds, "so many steps are timed, instead of --seconds")
-      ->check(CLI::Range(1, 1000000).description(""))
-      ->type_name("N");
-  app.add_option("--seconds", c.seconds, "time for the timing of a step; five at least are timed")
-      ->check(CLI::Range(0., 1e6).description(""))
-      ->default_str(fmt::format("{:g}", c.seconds))
-      ->type_name("NUMBER");
-  app.add_option("--threads", c.threads, "threads of LibTorch; 0: one for each core")
-      ->check(CLI::Range(0, 4096).description(""))
-      ->default_str("0")
-      ->type_name("N");
-  app.add_option("--seed", workload.seed, "of weights and images")
-      ->check(CLI::NonNegativeNumber.description(""))
-      ->default_str("1")
-      ->type_name("N");
-  app.add_option("--format", c.format, "how to print the tables")
-      ->check(CLI::IsMember(lab::tables::table_formats()).description(""))
-      ->default_str("text")
-      ->type_name("{text,markdown,csv,json}");
+  c.timing.seconds = kSeconds;
+  add_step_timing(app, c.timing, "a step");
+  add_format_option(app, c.format);
   return [command] { return run(*command); };
 }
 

@@ -24,7 +24,7 @@ settings::Settings still_settings(const settings::Settings& run, const std::stri
       {"shift_guard", false},
       {optimizers::kBlocks, every_1d ? "published" : optimizers::kBlocksByModule}};
   // Of a run of another optimizer, what the command line gave.
-  for (const auto* name : {"rule", "hessian_momentum", "probe_cycle"}) {
+  for (const auto& name : estimate_options()) {
     if (run.optimizer.count(name) != 0) s.optimizer[name] = run.optimizer.at(name);
   }
   if (run.opt == s.opt && run.optimizer.count("eps") != 0) s.optimizer["eps"] = run.optimizer.at("eps");
@@ -69,10 +69,15 @@ std::vector<double> numbers_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-RunningEstimates::RunningEstimates(const torch::nn::Module& model, const settings::Settings& settings, bool every_1d) {
-  for (const auto* probe : {"ones", "hadamard", "rademacher"}) {
+const std::vector<std::string>& estimate_options() {
+  static const std::vector<std::string> names{"rule", "hessian_momentum", "probe_cycle"};
+  return names;
+}
+
+RunningEstimates::RunningEstimates(const torch::nn::Module& model, const settings::Settings& settings, bool every_1d)
+    : probes_(optimizers::optimizer_entry(optimizers::kOwnOptimizer).option("probe")->choices) {
+  for (const auto& probe : probes_) {
     settings_ = still_settings(settings, probe, every_1d);
-    probes_.emplace_back(probe);
     optimizers_.push_back(optimizers::make_optimizer(model, settings_.opt, settings_.optimizer, settings_.seed));
   }
 }

@@ -20,9 +20,12 @@ struct HeldEstimate {
   at::Tensor divisor;   ///< rectified, what the momentum is divided by; undefined unless every row is known
 };
 
-/// SGD-PH with each probe, fed with the Hessian blocks that were measured: the loss is 1/2 w'Hw, so that a product
-/// costs next to nothing and the optimizer's own code does the rest. Weights and batch stand still: what the estimates
-/// are off by is the probe's doing.
+/// The options of SGD-PH that what it holds depends on, but for the probe.
+const std::vector<std::string>& estimate_options();
+
+/// SGD-PH with each probe there is, fed with the Hessian blocks that were measured: the loss is 1/2 w'Hw, so that a
+/// product costs next to nothing and the optimizer's own code does the rest. Weights and batch stand still: what the
+/// estimates are off by is the probe's doing.
 class RunningEstimates {
  public:
   /// Rule, smoothing and seed are the settings', of which a UserError may complain; the floor is that of the probe.

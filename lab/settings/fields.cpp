@@ -115,13 +115,11 @@ class Entry {
 
 Field option_field(const OptionInfo& option, optimizers::OptimizerValues& values) {
   Field field = Entry(Part::Optimizer, option.name, Field::OptionSlot{&values, option.value}, option.help);
+  // As torchvision's script has it.
   if (option.name == "weight_decay") field.flags = "--wd," + field.flags;
   field.bound = option.bound;
   if (field.kind() == Field::Kind::Number) field.bound.high = std::min(field.bound.high, kLargest);
   field.choices = option.choices;
-  // What the running estimates of an inspection depend on.
-  for (const auto* key : {"rule", "hessian_momentum", "probe_cycle"})
-    field.inspects = field.inspects || option.name == key;
   return field;
 }
 
@@ -321,7 +319,7 @@ std::vector<Field> fields_after_options(Settings& s) {
           .with(&Field::inspects, &Field::series_name)
           .without(&Field::identity),
       Entry(Part::Training, "device", &s.device, "cpu, cuda or cuda:N")
-          .with(&Field::network, &Field::evaluates, &Field::inspects, &Field::reproduces)
+          .with(&Field::network, &Field::evaluates, &Field::inspects, &Field::reproduces, &Field::per_rank)
           .without(&Field::identity),
       Entry(
           Part::Training, "threads", &s.threads, "threads of LibTorch; 0: as many as it has cores, or OMP_NUM_THREADS")

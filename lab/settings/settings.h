@@ -111,13 +111,14 @@ struct Field {
   bool resumable = false;        ///< may differ when a run is continued
   bool result = true;            ///< false: says where and how a run is done, not what it gives
   bool in_step = false;          ///< ranks need the same all the same: it decides when they meet
+  bool per_rank = false;         ///< each rank has its own
   bool identity = true;          ///< makes the run the one it is, whatever seed and machine
   bool network = false;          ///< another value means another network or batch
   bool cost = false;             ///< decides time and memory of a step, not its result
   bool of_task = false;          ///< what is learned, rather than how
   bool series_name = false;      ///< tells the runs of one task apart by itself: optimizer and seed
   bool evaluates = false;        ///< means something to an evaluation
-  bool inspects = false;         ///< ... to an inspection
+  bool inspects = false;         ///< ... to an inspection, which says itself what of its optimizer does
   bool reproduces = false;       ///< may be chosen for an experiment as a whole
   bool follows_dataset = false;  ///< its default is the data set's
 

@@ -13,7 +13,7 @@ namespace sgdph::lab::train {
 namespace {
 
 bool must_agree(const settings::Field& field) {
-  return (field.result || field.in_step) && field.key != "device";
+  return (field.result || field.in_step) && !field.per_rank;
 }
 
 std::string flag_of(const settings::Field& field) {

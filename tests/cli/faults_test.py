@@ -149,8 +149,8 @@ class EveryCallThatWrites(support.CommandTest):
         shutil.copytree(subject.before, wild)
         kept = {p: p.read_bytes() for p in getattr(subject, "kept", lambda _: [])(wild)}
         count = subject.home / f"count-{place}"
-        child = subject.start(wild, env=support.with_faults(wild, count, call=call, at=at, error=ERRORS[error]))
-        _, errors = child.communicate(timeout=300)
+        child = subject.run(wild, env=support.with_faults(wild, count, call=call, at=at, error=ERRORS[error]))
+        errors = child.stderr
         struck = support.calls_in(count)[call] >= at
         must_end = struck and error in ("ENOSPC", "EIO") and call not in MAY_BE_IGNORED
         codes = (1,) if must_end else (0, 1) if struck else (0,)
@@ -295,35 +295,36 @@ class FullDisk(support.CommandTest):
         self.addCleanup(subprocess.run, ["umount", disk])
         return disk
 
-    @support.slow
-    def test_a_download_that_does_not_fit_unpacked_keeps_its_archive(self):
-        disk = self.small_disk("1500k")
-        archive = support.write_cifar100(self.folder / "c.tar.gz").read_bytes()
-        server = support.Server({"/cifar-100-binary.tar.gz": archive})
+    def full_download(self, size):
+        """A download to a disk that is too small for it: the disk, what it said, the server, and a call that goes on with room."""
+        disk = self.small_disk(size)
+        server = support.Server({"/cifar-100-binary.tar.gz": support.write_cifar100(self.folder / "c.tar.gz").read_bytes()})
         self.addCleanup(server.close)
         words = ["data", "fetch", "cifar100", "--url", server.url("/cifar-100-binary.tar.gz"), "--checksum", "any", "--data-path", disk]
         done = self.run_sgdph(*words)
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stderr, r"train.bin: No space left on device; it needs 0.6 MB, 0.\d MB free; .*tar.gz is kept\n")
-        self.assertEqual((disk / "cifar-100-binary.tar.gz").read_bytes(), archive)
+
+        def go_on():
+            subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
+            self.succeed(*words)
+
+        return disk, done.stderr, server, go_on
+
+    @support.slow
+    def test_a_download_that_does_not_fit_unpacked_keeps_its_archive(self):
+        disk, errors, server, go_on = self.full_download("1500k")
+        self.assertRegex(errors, r"train.bin: No space left on device; it needs 0.6 MB, 0.\d MB free; .*tar.gz is kept\n")
+        self.assertEqual((disk / "cifar-100-binary.tar.gz").read_bytes(), (self.folder / "c.tar.gz").read_bytes())
         self.assertEqual([p.name for p in disk.iterdir() if "new" in p.name], [])
-        subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
-        self.succeed(*words)
+        go_on()
         self.assertEqual(len(server.requests), 1, "it is not downloaded again")
 
     def test_a_download_that_does_not_fit_goes_on_after_room_is_made(self):
-        disk = self.small_disk("512k")
-        archive = support.write_cifar100(self.folder / "c.tar.gz").read_bytes()
-        server = support.Server({"/cifar-100-binary.tar.gz": archive})
-        self.addCleanup(server.close)
-        words = ["data", "fetch", "cifar100", "--url", server.url("/cifar-100-binary.tar.gz"), "--checksum", "any", "--data-path", disk]
-        done = self.run_sgdph(*words)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertRegex(done.stderr, r"tar.gz.part: No space left on device; it needs 0.9 MB, 0.5 MB free; .*continued\n")
+        disk, errors, _, go_on = self.full_download("512k")
+        self.assertRegex(errors, r"tar.gz.part: No space left on device; it needs 0.9 MB, 0.5 MB free; .*continued\n")
         came = (disk / "cifar-100-binary.tar.gz.part").stat().st_size
         self.assertGreater(came, 0)
-        subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
-        self.succeed(*words)
+        go_on()
 
     @support.slow
     def test_a_comparison_on_a_full_disk_says_which_file_and_goes_on(self):

@@ -35,7 +35,7 @@ class Inspect(support.CommandTest):
             self.assertGreater(row["off_diagonal"], 0)
             self.assertGreater(row["over_shards"], 0)
             self.assertLess(row["smallest_eigenvalue"], row["largest_eigenvalue"])
-            self.assertEqual([probe["probe"] for probe in row["probes"]], ["ones", "hadamard", "rademacher"])
+            self.assertEqual([probe["probe"] for probe in row["probes"]], ["ones", "rademacher", "hadamard"])
             for value, row_sum in zip(row["probes"][0]["values"], row["row_sums"]):
                 self.assertAlmostEqual(value, row_sum, delta=1e-4 * max(map(abs, row["row_sums"])))
         self.assertEqual(report["verdict"]["blocks"], len(names))

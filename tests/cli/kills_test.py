@@ -27,16 +27,20 @@ class Subject:
         return subprocess.Popen(self.test.command(*self.words(folder)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                 text=True, errors="replace", cwd=self.home, start_new_session=True, **options)
 
+    def run(self, folder, **options):
+        return self.test.run_sgdph(*self.words(folder), cwd=self.home, **options)
+
     def finish(self, folder, **options):
-        done = self.start(folder, **options)
-        _, errors = done.communicate(timeout=300)
-        self.test.assertEqual(done.returncode, 0, f"{self.name}: {errors}")
+        done = self.run(folder, **options)
+        self.test.assertEqual(done.returncode, 0, f"{self.name}: {done.stderr}")
 
     def begin(self):
         """The calm one: it shows how long it takes and how many calls it makes."""
         began = time.monotonic()
         self.calm.mkdir()
-        self.finish(self.calm, env=support.with_faults(self.calm, self.home / "count"))
+        child = self.start(self.calm, env=support.with_faults(self.calm, self.home / "count"))
+        _, errors = child.communicate(timeout=300)
+        self.test.assertEqual(child.returncode, 0, f"{self.name}: {errors}")
         self.seconds = time.monotonic() - began
         self.calls = support.calls_in(self.home / "count")["any"]
         return self
@@ -128,19 +132,19 @@ class Kills(support.CommandTest):
     def life(self, subject, rng):
         """One start, and an end by force. Whether it was killed, and whether it had ended well before."""
         how = rng.choice(["call", "call", "kill", "term", "twice"])
-        options = {}
         if how == "call":
-            options["env"] = support.with_faults(
-                subject.wild, subject.home / "count", call="any", at=rng.randint(1, subject.calls), error="kill")
-        child = subject.start(subject.wild, **options)
-        if how != "call":
+            done = subject.run(subject.wild, env=support.with_faults(
+                subject.wild, subject.home / "count", call="any", at=rng.randint(1, subject.calls), error="kill"))
+            code, errors = done.returncode, done.stderr
+        else:
+            child = subject.start(subject.wild)
             time.sleep(rng.uniform(0, 1.2 * subject.seconds))
             child.send_signal({"kill": signal.SIGKILL, "term": signal.SIGTERM, "twice": signal.SIGINT}[how])
-        if how == "twice":
-            time.sleep(rng.uniform(0, 0.05))
-            child.send_signal(signal.SIGINT)
-        _, errors = child.communicate(timeout=300)
-        code = child.returncode
+            if how == "twice":
+                time.sleep(rng.uniform(0, 0.05))
+                child.send_signal(signal.SIGINT)
+            _, errors = child.communicate(timeout=300)
+            code = child.returncode
         # A run of a study that is killed is one that failed; before the guard is up a signal ends the program at once.
         fine = {"call": (-9, 1), "kill": (-9,), "term": (130, -15), "twice": (130, -2)}[how]
         self.assertIn(code, (0, *fine), f"{subject.name} by {how}: {errors}")

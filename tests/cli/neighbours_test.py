@@ -285,6 +285,7 @@ class Waiting(support.CommandTest):
         self.assertEqual(self.waits(*words), "1000")
         self.assertEqual(self.waits(*words, GOMP_SPINCOUNT="77"), "77", "what the user chose stays")
         self.assertNotEqual(self.waits(*words, OMP_WAIT_POLICY="active"), "1000")
+        self.assertEqual(self.waits("scale", "--model", "resnet8", "--step", "10"), "1000")
         self.assertNotEqual(self.waits("list", "models"), "1000", "what computes nothing is started once")
 
 

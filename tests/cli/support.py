@@ -1,6 +1,7 @@
 """What the tests of the command share: a small data set, runs of the program, and how to compare two runs."""
 
 import fcntl
+import functools
 import http.server
 import io
 import json
@@ -10,7 +11,9 @@ import random
 import re
 import resource
 import shutil
+import select
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -159,6 +162,47 @@ class Server:
         self.server.server_close()
 
 
+class Starter:
+    """Starts the command as often as asked, and waits for LibTorch's beginning once: tests/support/starter.cpp."""
+
+    NUMBER = struct.Struct("i")
+
+    def __init__(self):
+        self.spent = 0.0  # seconds of a core
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        env = dict(os.environ, LD_PRELOAD=os.environ["SGDPH_FAULTS"], SGDPH_STARTER=str(theirs.fileno()))
+        self.lock = threading.Lock()
+        self.program = subprocess.Popen([SGDPH], env=env, pass_fds=[theirs.fileno()])
+        theirs.close()
+
+    def run(self, command, cwd, env, timeout):
+        """As subprocess.run."""
+        answers, theirs = os.pipe()
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors, open(answers, "rb", buffering=0) as answers:
+            words = [cwd, len(command), *command, *(f"{name}={value}" for name, value in env.items())]
+            packet = b"".join(os.fsencode(word if isinstance(word, bytes) else str(word)) + b"\0" for word in words)
+            with self.lock:
+                socket.send_fds(self.socket, [packet], [0, out.fileno(), errors.fileno(), theirs])
+            os.close(theirs)
+            number = lambda: self.NUMBER.unpack(answers.read(self.NUMBER.size))[0]
+            child = number()
+            if not select.select([answers], [], [], timeout)[0]:
+                os.kill(child, signal.SIGKILL)
+                raise subprocess.TimeoutExpired(command, timeout)
+            status = number()
+            self.spent += number() / 1000
+            texts = []
+            for file in (out, errors):
+                file.seek(0)
+                texts.append(file.read().decode(errors="replace"))
+        return subprocess.CompletedProcess(command, os.waitstatus_to_exitcode(status), *texts)
+
+
+@functools.lru_cache(None)
+def starter():
+    return Starter()
+
+
 class CommandTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -182,9 +226,14 @@ class CommandTest(unittest.TestCase):
     def command(self, *words):
         return [SGDPH, *(word if isinstance(word, bytes) else str(word) for word in words)]
 
-    def run_sgdph(self, *words, **options):
-        options.setdefault("cwd", self.folder)
-        return subprocess.run(self.command(*words), capture_output=True, text=True, errors="replace", timeout=300, **options)
+    def run_sgdph(self, *words, cwd=None, env=None, timeout=300, **options):
+        """Runs the command to its end. Where nothing but its words, folder and faults are chosen, by the starter."""
+        command, cwd, env = self.command(*words), cwd or self.folder, env or dict(os.environ)
+        chosen = {name for name in env.keys() | os.environ.keys() if env.get(name) != os.environ.get(name)}
+        plain = command[0] == SGDPH and "SGDPH_FAULTS" in os.environ and not options
+        if plain and all(name == "LD_PRELOAD" or name.startswith("SGDPH_FAULTS_") for name in chosen):
+            return starter().run(command, cwd, env, timeout)
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, cwd=cwd, env=env, **options)
 
     def succeed(self, *words, **options):
         done = self.run_sgdph(*words, **options)
@@ -264,7 +313,7 @@ def long(test):
 def core_seconds():
     """Of this process and of all that it started and that have ended."""
     spent = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in spent)
+    return sum(one.ru_utime + one.ru_stime for one in spent) + (starter().spent if starter.cache_info().currsize else 0)
 
 
 class TimedResult(unittest.TextTestResult):

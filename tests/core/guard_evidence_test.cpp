@@ -56,16 +56,16 @@ struct Residuals : nn::Module {
   at::Tensor inputs, labels;
 };
 
-/// Trains for 300 steps with each schedule; no block may be marked at any time.
+/// Trains with each schedule; no block may be marked at any time.
 template <class Model>
-void expect_no_mark(const std::function<std::unique_ptr<Model>()>& make, bool ends_with_blocks) {
+void expect_no_mark(int64_t steps, bool ends_with_blocks) {
   for (const auto refresh : {Refresh::Cyclic, Refresh::All}) {
-    const auto model = make();
+    const auto model = std::make_unique<Model>();
     SGDPH optimizer(*model, SGDPHOptions(0.1).refresh(refresh));
     const auto candidates = optimizer.partition().blocks();
     ASSERT_GT(candidates, 0);
     int64_t step = 0;
-    for (; step < 300; ++step) {
+    for (; step < steps; ++step) {
       train_step(optimizer, [&] { return model->loss(step); });
       ASSERT_EQ(with_reason(optimizer, "shift-invariant"), std::set<std::string>{}) << refresh << ", step " << step;
     }
@@ -85,7 +85,11 @@ TEST(NoFalseMark, OfResidualsThatStartAtZero) {
   train_step(optimizer, [&] { return model.loss(0); });
   EXPECT_EQ(with_reason(optimizer, "no curvature above rounding").count("norm0.weight"), 1)
       << "nothing goes through yet";
-  expect_no_mark<ZeroInitialised>([] { return std::make_unique<ZeroInitialised>(); }, true);
+  expect_no_mark<ZeroInitialised>(100, true);
+}
+
+TEST(SlowNoFalseMark, OfResidualsThatStartAtZero) {
+  expect_no_mark<ZeroInitialised>(300, true);
 }
 
 struct LayerScaled : Residuals {
@@ -94,7 +98,11 @@ struct LayerScaled : Residuals {
 };
 
 TEST(NoFalseMark, OfBranchesBehindALayerScaleOfAMillionth) {
-  expect_no_mark<LayerScaled>([] { return std::make_unique<LayerScaled>(); }, true);
+  expect_no_mark<LayerScaled>(100, true);
+}
+
+TEST(SlowNoFalseMark, OfBranchesBehindALayerScaleOfAMillionth) {
+  expect_no_mark<LayerScaled>(300, true);
 }
 
 struct Auxiliary : Residuals {
@@ -104,7 +112,11 @@ struct Auxiliary : Residuals {
 };
 
 TEST(NoFalseMark, OfALossOfSmallWeight) {
-  expect_no_mark<Auxiliary>([] { return std::make_unique<Auxiliary>(); }, false);
+  expect_no_mark<Auxiliary>(100, false);
+}
+
+TEST(SlowNoFalseMark, OfALossOfSmallWeight) {
+  expect_no_mark<Auxiliary>(300, false);
 }
 
 struct Critic : nn::Module {
@@ -124,7 +136,7 @@ struct Critic : nn::Module {
 };
 
 TEST(NoFalseMark, OfALossThatStartsLinear) {
-  expect_no_mark<Critic>([] { return std::make_unique<Critic>(); }, true);
+  expect_no_mark<Critic>(300, true);
 }
 
 /// gain * x, whose backward pass records nothing, as that of a fused kernel.

@@ -11,14 +11,6 @@
 namespace sgdph::test::parameters_test {
 namespace {
 
-std::vector<std::string> our_optimizers() {
-  std::vector<std::string> names;
-  for (const auto& info : optimizers()) {
-    if (info.class_name.rfind("sgdph::", 0) == 0) names.push_back(info.name);
-  }
-  return names;
-}
-
 at::Tensor matrix(int64_t seed) {
   torch::manual_seed(seed);
   return torch::randn({3, 2}, torch::kFloat64).requires_grad_(true);

@@ -15,14 +15,6 @@
 namespace sgdph::test::step_test {
 namespace {
 
-std::vector<std::string> our_optimizers() {
-  std::vector<std::string> names;
-  for (const auto& info : optimizers()) {
-    if (info.class_name.rfind("sgdph::", 0) == 0) names.push_back(info.name);
-  }
-  return names;
-}
-
 /// A matrix, a block and the last 1-D parameter under a loss that is curved in each.
 class Step : public testing::TestWithParam<std::string> {
  protected:

@@ -1,23 +1,9 @@
 // CSV, and the image lists written in it: whatever the bytes, lines of fields, plain names with labels, or a UserError
 // of one line.
 
-#include "base/error.h"
 #include "formats/csv.h"
 #include "formats/image_list.h"
 #include "fuzz.h"
-
-namespace {
-
-template <class Function>
-void refused_in_one_line(Function function) {
-  try {
-    function();
-  } catch (const sgdph::lab::UserError& error) {
-    SGDPH_FUZZ_CHECK(std::string_view(error.what()).find('\n') == std::string_view::npos);
-  }
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

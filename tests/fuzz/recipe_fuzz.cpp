@@ -4,7 +4,6 @@
 #include <sgdph/schema.h>
 
 #include "base/embedded.h"
-#include "base/error.h"
 #include "fuzz.h"
 #include "settings/recipe.h"
 #include "settings/toml_reader.h"
@@ -40,20 +39,7 @@ const std::vector<EmbeddedFile>& builtin_recipes() {
 }
 }  // namespace sgdph::lab::settings
 
-namespace {
-
 using namespace sgdph::lab;
-
-template <class Function>
-void refused_in_one_line(Function function) {
-  try {
-    function();
-  } catch (const UserError& error) {
-    SGDPH_FUZZ_CHECK(std::string_view(error.what()).find('\n') == std::string_view::npos);
-  }
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

@@ -73,10 +73,9 @@ class Faults {
     }
   }
 
-  static Faults& get() {
-    static Faults faults;
-    return faults;
-  }
+  /// By the variables as they were at the beginning, or the last one.
+  static Faults& get() { return *current(); }
+  static void begin_anew() { current() = new Faults; }
 
   bool is_meant(const std::string& path) const {
     return !under_.empty() && path.rfind(under_, 0) == 0 &&
@@ -126,6 +125,11 @@ class Faults {
   bool records() const { return journal_ >= 0; }
 
  private:
+  static Faults*& current() {
+    static auto* faults = new Faults;
+    return faults;
+  }
+
   static constexpr int kFiles = 65536;
   std::string under_;
   std::string error_;
@@ -140,8 +144,9 @@ class Faults {
 /// The clock stands right, then ahead, then behind, for a few looks each. Apart from Faults, whose beginning maps
 /// memory: UCX, which comes with Debian 13's LibTorch, looks at the clock while it exchanges the code of mmap.
 int64_t clock_jump() {
-  static const int64_t seconds = std::atoll(variable("SGDPH_FAULTS_CLOCK").c_str());
   static std::atomic<int64_t> looks{0};
+  const auto* text = std::getenv("SGDPH_FAULTS_CLOCK");
+  const int64_t seconds = text == nullptr ? 0 : std::atoll(text);
   constexpr std::array<int64_t, 3> kSides{0, 1, -1};
   return seconds == 0 ? 0 : seconds * kSides[static_cast<size_t>(looks++ / 4 % 3)];
 }
@@ -193,6 +198,11 @@ int change(Call call, const char* what, const std::string& path, const std::stri
 }
 
 }  // namespace
+
+/// In a process with other variables than it began with (starter.cpp).
+void begin_faults_anew() {
+  Faults::begin_anew();
+}
 
 extern "C" {
 

@@ -6,12 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -23,37 +25,38 @@
 
 namespace sgdph::test {
 
-/// Whether this process is one of several that a test started.
-inline bool is_rank() {
-  return std::getenv("SGDPH_TEST_RANK") != nullptr;
+/// Makes this process, a test's child, the rank, with what it says in a file, and ends it with the body's result.
+[[noreturn]] inline void become_rank(
+    int rank, int count, const std::string& port, const std::filesystem::path& said,
+    const std::function<void()>& body) {
+  const int file = ::open(said.c_str(), O_CREAT | O_WRONLY, 0600);
+  ::dup2(file, STDOUT_FILENO);
+  ::dup2(file, STDERR_FILENO);
+  ::setenv("RANK", std::to_string(rank).c_str(), 1);
+  ::setenv("WORLD_SIZE", std::to_string(count).c_str(), 1);
+  ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+  ::setenv("MASTER_PORT", port.c_str(), 1);
+  try {
+    body();
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << error.what();
+  }
+  std::fflush(nullptr);
+  std::_Exit(testing::Test::HasFailure() ? 1 : 0);
 }
 
-/// Starts this test once more in `count` processes on loopback, waits for them, and fails with what they said.
-inline void run_in_processes(int count, std::vector<int> expected = {}) {
-  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-  const auto filter = std::string("--gtest_filter=") + test->test_suite_name() + '.' + test->name();
+/// Runs the body in `count` processes on loopback, waits for them, and fails with what they said where an exit code is
+/// another than expected. They are copies of this one, which has no threads yet: LibTorch takes half a second to begin.
+inline void run_in_processes(int count, const std::function<void()>& body, std::vector<int> expected = {}) {
   const TempFolder folder;
   const auto port = std::to_string(lab::dist::free_port());
   expected.resize(static_cast<size_t>(count));
   std::vector<pid_t> processes;
+  std::fflush(nullptr);
   for (int rank = 0; rank < count; ++rank) {
-    std::vector<std::string> variables{
-        "SGDPH_TEST_RANK=1", "RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(count),
-        "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port};
-    for (char** one = environ; *one != nullptr; ++one) variables.emplace_back(*one);
-    std::vector<char*> environment;
-    for (auto& one : variables) environment.push_back(one.data());
-    environment.push_back(nullptr);
-    std::string program = "/proc/self/exe", words = filter;
-    char* arguments[] = {program.data(), words.data(), nullptr};
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    const auto said = (folder.path() / std::to_string(rank)).string();
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, said.c_str(), O_CREAT | O_WRONLY, 0600);
-    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-    pid_t process = 0;
-    ASSERT_EQ(posix_spawn(&process, "/proc/self/exe", &actions, nullptr, arguments, environment.data()), 0);
-    posix_spawn_file_actions_destroy(&actions);
+    const auto process = ::fork();
+    ASSERT_GE(process, 0);
+    if (process == 0) become_rank(rank, count, port, folder / std::to_string(rank), body);
     processes.push_back(process);
   }
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(240);
@@ -64,7 +67,7 @@ inline void run_in_processes(int count, std::vector<int> expected = {}) {
       if (std::chrono::steady_clock::now() > deadline) ::kill(process, SIGKILL);
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    std::ifstream file(folder.path() / std::to_string(rank));
+    std::ifstream file(folder / std::to_string(rank));
     std::stringstream said;
     said << file.rdbuf();
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -82,12 +85,13 @@ inline lab::dist::GroupOptions quick_group() {
 }  // namespace sgdph::test
 
 /// A test whose body runs in every one of `ranks` processes, with their `group`.
-#define RANK_TEST(suite, name, ranks)                                                           \
-  static void suite##_##name(sgdph::lab::dist::Group& group);                                   \
-  TEST(suite, name) {                                                                           \
-    if (!sgdph::test::is_rank()) return sgdph::test::run_in_processes(ranks);                   \
-    sgdph::lab::dist::Group group(sgdph::lab::dist::environment(), sgdph::test::quick_group()); \
-    group.connect();                                                                            \
-    suite##_##name(group);                                                                      \
-  }                                                                                             \
+#define RANK_TEST(suite, name, ranks)                                                             \
+  static void suite##_##name(sgdph::lab::dist::Group& group);                                     \
+  TEST(suite, name) {                                                                             \
+    sgdph::test::run_in_processes(ranks, [] {                                                     \
+      sgdph::lab::dist::Group group(sgdph::lab::dist::environment(), sgdph::test::quick_group()); \
+      group.connect();                                                                            \
+      suite##_##name(group);                                                                      \
+    });                                                                                           \
+  }                                                                                               \
   static void suite##_##name(sgdph::lab::dist::Group& group)

@@ -2,6 +2,14 @@
 
 namespace sgdph::test {
 
+std::vector<std::string> our_optimizers() {
+  std::vector<std::string> names;
+  for (const auto& info : optimizers()) {
+    if (info.class_name.rfind("sgdph::", 0) == 0) names.push_back(info.name);
+  }
+  return names;
+}
+
 void run_backward(torch::optim::Optimizer& optimizer, const at::Tensor& loss) {
   if (auto* measuring = dynamic_cast<CurvatureOptimizer*>(&optimizer)) {
     measuring->backward(loss);

@@ -16,6 +16,9 @@ namespace sgdph::test {
 using Parameters = std::vector<at::Tensor>;
 using Groups = std::vector<torch::optim::OptimizerParamGroup>;
 
+/// The names of the catalogue's optimizers that are ours, not LibTorch's.
+std::vector<std::string> our_optimizers();
+
 /// A parameter's state; fails if there is none.
 template <class State>
 State& state_of(torch::optim::Optimizer& optimizer, const at::Tensor& parameter) {

@@ -47,42 +47,50 @@ RANK_TEST(Group, OfThreeSumsSendsAndGathers, 3) {
 }
 
 TEST(Group, ARankWithOtherFactsEndsAllWithCode75) {
-  if (!test::is_rank()) return test::run_in_processes(2, {kLostPeers, kLostPeers});
-  auto options = test::quick_group();
-  options.facts = {{"lr", environment().rank == 0 ? 0.1 : 0.2}};
-  const Group group(environment(), options);
+  const auto body = [] {
+    auto options = test::quick_group();
+    options.facts = {{"lr", environment().rank == 0 ? 0.1 : 0.2}};
+    const Group group(environment(), options);
+  };
+  test::run_in_processes(2, body, {kLostPeers, kLostPeers});
 }
 
 TEST(Group, ARankThatGivesUpTakesTheOthersWithIt) {
-  if (!test::is_rank()) return test::run_in_processes(3, {kLostPeers, 0, kLostPeers});
-  Group group(environment(), test::quick_group());
-  group.connect();
-  if (group.rank() == 1) {
-    group.abandon("its disk is full");
-    std::_Exit(0);
-  }
-  auto tensor = torch::ones({1});
-  group.sum(tensor);
-  std::this_thread::sleep_for(std::chrono::seconds(20));
+  const auto body = [] {
+    Group group(environment(), test::quick_group());
+    group.connect();
+    if (group.rank() == 1) {
+      group.abandon("its disk is full");
+      std::_Exit(0);
+    }
+    auto tensor = torch::ones({1});
+    group.sum(tensor);
+    std::this_thread::sleep_for(std::chrono::seconds(20));
+  };
+  test::run_in_processes(3, body, {kLostPeers, 0, kLostPeers});
 }
 
 TEST(Group, RanksThatSendWhatDoesNotFitEndWithCode75) {
-  if (!test::is_rank()) return test::run_in_processes(2, {kLostPeers, kLostPeers});
-  auto options = test::quick_group();
-  options.timeout = 5;
-  Group group(environment(), options);
-  group.connect();
-  auto tensor = torch::ones({group.is_first() ? 4 : 4000}, torch::kFloat64);
-  group.sum(tensor);
-  group.sum(tensor);
+  const auto body = [] {
+    auto options = test::quick_group();
+    options.timeout = 5;
+    Group group(environment(), options);
+    group.connect();
+    auto tensor = torch::ones({group.is_first() ? 4 : 4000}, torch::kFloat64);
+    group.sum(tensor);
+    group.sum(tensor);
+  };
+  test::run_in_processes(2, body, {kLostPeers, kLostPeers});
 }
 
 TEST(Group, FurtherFactsThatDifferEndAllWithCode75) {
-  if (!test::is_rank()) return test::run_in_processes(3, {kLostPeers, kLostPeers, kLostPeers});
-  Group group(environment(), test::quick_group());
-  group.compare("same", {{"images", 7}});
-  group.compare("data", {{"images", group.rank() == 2 ? 8 : 7}});
-  group.connect();
+  const auto body = [] {
+    Group group(environment(), test::quick_group());
+    group.compare("same", {{"images", 7}});
+    group.compare("data", {{"images", group.rank() == 2 ? 8 : 7}});
+    group.connect();
+  };
+  test::run_in_processes(3, body, {kLostPeers, kLostPeers, kLostPeers});
 }
 
 struct Few {

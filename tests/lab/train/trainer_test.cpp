@@ -17,7 +17,10 @@
 #include <torch/torch.h>
 
 #include <csignal>
+#include <functional>
+#include <memory>
 #include <set>
+#include <utility>
 
 namespace sgdph::lab::train::trainer_test {
 namespace {
@@ -183,22 +186,27 @@ INSTANTIATE_TEST_SUITE_P(Lab, EveryOptimizer, testing::ValuesIn(optimizers::opti
   return test::test_name(info.param);
 });
 
-/// Counts how often images of a set are read.
-class Counted : public data::Dataset {
+/// Says of each image that it is read.
+class Watched : public data::Dataset {
  public:
-  Counted(std::unique_ptr<data::Dataset> data, int64_t& reads) : data_(std::move(data)), reads_(reads) {}
+  Watched(std::unique_ptr<data::Dataset> data, std::function<void()> on_read)
+      : data_(std::move(data)), on_read_(std::move(on_read)) {}
   int64_t size() const override { return data_->size(); }
   int64_t classes() const override { return data_->classes(); }
   data::ImageShape shape() const override { return data_->shape(); }
   int64_t read(int64_t index, data::Random* random, float* out) const override {
-    ++reads_;
+    on_read_();
     return data_->read(index, random, out);
   }
 
  private:
   std::unique_ptr<data::Dataset> data_;
-  int64_t& reads_;
+  std::function<void()> on_read_;
 };
+
+void watch(std::unique_ptr<data::Dataset>& data, std::function<void()> on_read) {
+  data = std::make_unique<Watched>(std::move(data), std::move(on_read));
+}
 
 TEST_F(TrainerTest, WithValidationTheTestSetIsReadAtTheEndOnly) {
   auto settings = small("sgdm");
@@ -209,8 +217,8 @@ TEST_F(TrainerTest, WithValidationTheTestSetIsReadAtTheEndOnly) {
   auto parts = prepare_run(settings);
   int64_t test_reads = 0;
   int64_t validation_reads = 0;
-  parts.data.test = std::make_unique<Counted>(std::move(parts.data.test), test_reads);
-  parts.data.validation = std::make_unique<Counted>(std::move(parts.data.validation), validation_reads);
+  watch(parts.data.test, [&] { ++test_reads; });
+  watch(parts.data.validation, [&] { ++validation_reads; });
   EXPECT_EQ(parts.data.train->size(), 72);
   const auto resolved = parts.settings;
   Progress progress(ProgressStyle::Quiet);
@@ -229,26 +237,6 @@ TEST_F(TrainerTest, WithValidationTheTestSetIsReadAtTheEndOnly) {
   EXPECT_EQ(end.at("best_top1"), best);
 }
 
-/// A second passes for each image that is read; at some of them comes Ctrl-C.
-class Timed : public data::Dataset {
- public:
-  Timed(std::unique_ptr<data::Dataset> data, double& now, std::set<double>& stops)
-      : data_(std::move(data)), now_(now), stops_(stops) {}
-  int64_t size() const override { return data_->size(); }
-  int64_t classes() const override { return data_->classes(); }
-  data::ImageShape shape() const override { return data_->shape(); }
-  int64_t read(int64_t index, data::Random* random, float* out) const override {
-    now_ += 1;
-    if (stops_.erase(now_) > 0) std::raise(SIGINT);
-    return data_->read(index, random, out);
-  }
-
- private:
-  std::unique_ptr<data::Dataset> data_;
-  double& now_;
-  std::set<double>& stops_;
-};
-
 TEST_F(TrainerTest, TimeBeforeAnInterruptionCountsOnce) {
   auto settings = small("sgd-ph");
   settings.workers = 0;
@@ -258,12 +246,16 @@ TEST_F(TrainerTest, TimeBeforeAnInterruptionCountsOnce) {
   double now = 0;
   std::set<double> stops;
   const ClockGuard clock([&now] { return now; });
+  // A second passes for each image that is read; at some of them comes Ctrl-C.
+  const auto read = [&] {
+    now += 1;
+    if (stops.erase(now) > 0) std::raise(SIGINT);
+  };
   const auto run_until_done = [&](const std::string& name) {
     int lives = 0;
     for (auto end = RunEnd::Interrupted; end == RunEnd::Interrupted; ++lives) {
       auto parts = prepare_run(settings);
-      parts.data.train = std::make_unique<Timed>(std::move(parts.data.train), now, stops);
-      parts.data.test = std::make_unique<Timed>(std::move(parts.data.test), now, stops);
+      for (auto* data : {&parts.data.train, &parts.data.test}) watch(*data, read);
       const auto resolved = parts.settings;
       const auto path = folder_ / name;
       Progress progress(ProgressStyle::Quiet);
