@@ -430,9 +430,15 @@ class NamesLinksAndClocks(support.CommandTest):
             (outside / f"victim-{name}").write_text("mine")
             (run / name).symlink_to(outside / f"victim-{name}")
         (run / "checkpoint-000000016.ckpt").unlink()
+        self.succeed("report", run, "--output", self.folder / "r.html", "--figures", run / "figures")
+        for figure in (run / "figures").iterdir():
+            shutil.move(figure, outside / figure.name)
+            figure.symlink_to(outside / figure.name)
+            (outside / figure.name).write_text("mine")
         before = {p: p.read_bytes() for p in outside.iterdir()}
         self.succeed("train", "--resume", run, "--epochs", "2")
-        self.succeed("report", run)
+        self.succeed("report", run, "--figures", run / "figures")
+        self.assertEqual([p for p in (run / "figures").iterdir() if p.is_symlink()], [])
         self.assertEqual(before, {p: p.read_bytes() for p in outside.iterdir()})
         self.assert_same_run(calm, run)
 
