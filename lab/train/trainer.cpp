@@ -8,6 +8,7 @@
 #include "train/schedule.h"
 
 #include <ATen/Context.h>
+#include <fmt/format.h>
 #include <sgdph/schedulers.h>
 #include <torch/nn/utils/clip_grad.h>
 

@@ -13,7 +13,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <sstream>
 
 namespace sgdph::lab::train {

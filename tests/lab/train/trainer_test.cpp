@@ -10,6 +10,7 @@
 #include "train/resolve.h"
 #include "train/run_parts.h"
 #include "train/schedule.h"
+#include "train/weights.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -387,6 +388,12 @@ TEST_F(TrainerTest, TheAverageOfWeightsIsThatOfTorchvision) {
   const auto end = records::read_log(path / "log.jsonl").back();
   data::Loader loader(*parts.data.test, test_loader_options(parts.settings, *parts.data.test));
   EXPECT_EQ(evaluate(*parts.model, loader, torch::kCPU).top1, end.at("ema_test_top1").get<double>());
+}
+
+TEST_F(TrainerTest, AnAverageOfMoreImagesThanThereAreIsACopy) {
+  auto settings = small("sgdm");
+  settings.batch_size = settings.accumulate = settings.model_ema_steps = 1'000'000'000'000;
+  EXPECT_EQ(update_decay(settings), 0);
 }
 
 TEST_F(TrainerTest, AnAverageChangesNothingElse) {
