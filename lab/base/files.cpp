@@ -1,12 +1,12 @@
 #include "base/files.h"
 
 #include "base/error.h"
+#include "base/system_calls.h"
 #include "base/text.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 #include <array>
 #include <atomic>
@@ -19,56 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A call that a signal may cut off is made again.
-template <class Call>
-int made(Call call) {
-  int result = call();
-  while (result < 0 && errno == EINTR) result = call();
-  return result;
-}
-
 /// The file is closed whatever is returned, a signal's interruption included.
 bool close_file(int file) {
   return ::close(file) == 0 || errno == EINTR;
-}
-
-std::string megabytes(double bytes) {
-  return bytes < 1e5 ? fmt::format("{:.1f} kB", bytes / 1e3) : fmt::format("{:.1f} MB", bytes / 1e6);
-}
-
-/// What a failed write to the file says: the reason, and on a full disk how much room there is and should be.
-/// `written` goes to waste, and counts as free.
-std::string reason(int error, const fs::path& path, size_t needed, size_t written = 0) {
-  std::string text = std::strerror(error);
-  if (error != ENOSPC && error != EDQUOT) return text;
-  const auto folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  struct statvfs disk {};
-  const bool known = ::statvfs(folder.c_str(), &disk) == 0;
-  if (needed > 0) text += fmt::format("; it needs {}", megabytes(static_cast<double>(needed)));
-  // Room for files, that is: a disk can be out of inodes, too.
-  if (known) {
-    text += fmt::format(
-        "{} {} free{}", needed > 0 ? "," : ";",
-        megabytes(
-            static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize) + static_cast<double>(written)),
-        disk.f_files > 0 && disk.f_favail == 0 ? " and no inode" : "");
-  }
-  return text;
-}
-
-/// How many of the bytes were written; fewer than all if errno says why.
-size_t write_all(int file, std::string_view bytes) {
-  size_t count = 0;
-  while (count < bytes.size()) {
-    const auto written = ::write(file, bytes.data() + count, bytes.size() - count);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) {
-      if (written == 0) errno = ENOSPC;  // no file takes nothing while there is room
-      break;
-    }
-    count += static_cast<size_t>(written);
-  }
-  return count;
 }
 
 int open_for(const fs::path& path, OutputFile::Mode mode) {
@@ -226,7 +179,8 @@ OutputFile::~OutputFile() {
 }
 
 void OutputFile::refuse() const {
-  throw WriteError(fmt::format("cannot write {}: {}{}", name_, reason(errno, path_, expected_, written_), remark_));
+  throw WriteError(
+      fmt::format("cannot write {}: {}{}", name_, why_not_written(errno, path_, expected_, written_), remark_));
 }
 
 void OutputFile::write(std::string_view bytes) {
@@ -253,7 +207,7 @@ bool OutputFile::hold() const {
 
 void put_in_place(const fs::path& from, const fs::path& to) {
   if (made([&] { return ::rename(from.c_str(), to.c_str()); }) != 0) {
-    throw WriteError(fmt::format("cannot put {} in place: {}", to.string(), reason(errno, to, 0)));
+    throw WriteError(fmt::format("cannot put {} in place: {}", to.string(), why_not_written(errno, to, 0)));
   }
   sync_folder_of(to);
 }
@@ -324,7 +278,7 @@ void append_to_file(const fs::path& path, std::string_view bytes) {
   ::close(file);  // all is on the disk, or is told not to be
   if (error != 0) {
     throw WriteError(fmt::format(
-        "cannot write {}: {}; {}", path.string(), reason(error, path, bytes.size()),
+        "cannot write {}: {}; {}", path.string(), why_not_written(error, path, bytes.size()),
         taken_back ? "what it held before is unchanged" : "its end is incomplete"));
   }
 }
@@ -344,7 +298,7 @@ void make_writable_folder(const fs::path& path) {
   if (!fs::is_directory(path, unknown)) {
     fail_by(
         error.value(), "cannot make the folder {}: {}", path.string(),
-        error ? reason(error.value(), path, 0) : "a file of that name exists");
+        error ? why_not_written(error.value(), path, 0) : "a file of that name exists");
   }
   if (::access(path.c_str(), W_OK | X_OK) != 0) {
     fail("the folder {} is not writable: {}; choose another", path.string(), std::strerror(errno));

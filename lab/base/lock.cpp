@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/system_calls.h"
 
 namespace sgdph::lab {
 
@@ -38,16 +39,15 @@ FileLock::FileLock(std::filesystem::path path, const std::string& activity, Afte
 std::optional<FileLock> FileLock::take(const std::filesystem::path& path, After after) {
   int tries = 0;
   for (;;) {
-    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
-    if (file < 0 && errno == EINTR) continue;
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    const int file = made([&] { return ::open(path.c_str(), flags, 0644); });
     if (file < 0) fail_by(errno, "cannot write {}: {}", path.string(), std::strerror(errno));
     FileLock lock(path, After::Keep, file);
     struct stat held {};
     if (::fstat(file, &held) == 0 && !S_ISREG(held.st_mode)) {
       fail("{} is no regular file but a pipe or device; remove it", path.string());
     }
-    if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
-      if (errno == EINTR) continue;
+    if (made([&] { return ::flock(file, LOCK_EX | LOCK_NB); }) != 0) {
       if (errno != EWOULDBLOCK) fail_by(errno, "cannot lock {}: {}", path.string(), std::strerror(errno));
       // One who only asks whether it is held has it for a moment, too.
       if (++tries == kTries) return std::nullopt;

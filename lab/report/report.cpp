@@ -97,7 +97,7 @@ fs::path write_report(const ReportContent& content, const ReportOptions& options
     make_writable_folder(figures);
     for (const auto& comparison : content.comparisons) {
       if (comparison.is_single()) {
-        write_file_atomically(figures / accuracy_figure_name(comparison), {accuracy_figure(comparison)});
+        write_own_file(figures / accuracy_figure_name(comparison), {accuracy_figure(comparison)});
       }
       for (size_t i = 0; i < kMetrics.size(); ++i) {
         write_own_file(figures / figure_name(comparison, i), {curve_figure(comparison, i)});

@@ -2,116 +2,21 @@
 
 #include "settings/settings.h"
 
+#include "settings/field_entry.h"
+
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace sgdph::lab::settings {
 namespace {
 
 using Part = Field::Part;
+using Entry = FieldEntry;
 
 /// Parameters are 32-bit floats.
 constexpr double kLargest = 1e38;
-/// Of anything that is counted: times the batches of an epoch it fits 64 bits.
-constexpr double kMost = 1e12;
-
-std::string flag_of(const std::string& key) {
-  auto flag = "--" + key;
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  return flag;
-}
-
-std::string metavar_of(Field::Kind kind) {
-  switch (kind) {
-    case Field::Kind::Whole: return "N";
-    case Field::Kind::Number: return "NUMBER";
-    case Field::Kind::Wholes: return "N,N,...";
-    case Field::Kind::Numbers: return "NUMBER,...";
-    default: return "NAME";
-  }
-}
-
-/// A field under construction; the flag follows from the key.
-class Entry {
- public:
-  Entry(Part part, std::string key, Field::Value value, std::string help) {
-    field_.part = part;
-    field_.flags = flag_of(key);
-    field_.key = std::move(key);
-    field_.value = value;
-    field_.metavar = metavar_of(field_.kind());
-    field_.help = std::move(help);
-    field_.of_task = field_.network = field_.evaluates = part == Part::Data || part == Part::Model;
-    field_.inspects = part == Part::Model;
-  }
-  Entry& also(const std::string& flags) {
-    field_.flags = flags + "," + field_.flags;
-    return *this;
-  }
-  Entry& in(const Bound& bound) {
-    field_.bound = bound;
-    if (field_.kind() == Field::Kind::Whole) field_.bound.high = std::min(bound.high, kMost);
-    return *this;
-  }
-  /// All of the 64 bits.
-  Entry& in_full() {
-    field_.bound.high = std::numeric_limits<double>::infinity();
-    return *this;
-  }
-  Entry& one_of(std::vector<std::string> choices) {
-    field_.choices = std::move(choices);
-    return *this;
-  }
-  Entry& metavar(std::string word) {
-    field_.metavar = std::move(word);
-    return *this;
-  }
-  Entry& named_in(std::string table) {
-    field_.table = std::move(table);
-    return *this;
-  }
-  Entry& zero_is(std::string text) {
-    field_.zero_text = std::move(text);
-    return *this;
-  }
-  /// Sets attributes: `with(&Field::resumable)`.
-  template <class... Attributes>
-  Entry& with(Attributes... attributes) {
-    ((field_.*attributes = true), ...);
-    return *this;
-  }
-  template <class... Attributes>
-  Entry& without(Attributes... attributes) {
-    ((field_.*attributes = false), ...);
-    return *this;
-  }
-  /// Without it: given on the command line it is refused.
-  Entry& idle_because(std::function<std::string(const Settings&)> idle) {
-    field_.idle = std::move(idle);
-    return *this;
-  }
-  /// It belongs to these schedules.
-  Entry& of_schedules(const std::vector<std::string>& names) {
-    return idle_because([names](const Settings& s) -> std::string {
-      if (std::find(names.begin(), names.end(), s.lr_scheduler) != names.end()) return "";
-      return fmt::format(
-          "belongs to the schedule{} {}, and --lr-scheduler is {}", names.size() == 1 ? "" : "s",
-          fmt::join(names, " and "), s.lr_scheduler);
-    });
-  }
-  /// Says where and how a run is done, not what it gives.
-  Entry& of_the_machine() {
-    with(&Field::resumable, &Field::reproduces);
-    return without(&Field::result, &Field::identity);
-  }
-  operator Field() const { return field_; }
-
- private:
-  Field field_;
-};
 
 Field option_field(const OptionInfo& option, optimizers::OptimizerValues& values) {
   Field field = Entry(Part::Optimizer, option.name, Field::OptionSlot{&values, option.value}, option.help);
@@ -188,6 +93,9 @@ std::vector<Field> fields_before_options(Settings& s) {
           .without(&Field::evaluates),
       Entry(Part::Data, "split_seed", &s.split_seed, "of the choice of validation images, whatever --seed is")
           .in(at_least(0))
+          .idle_because([](const Settings& s) {
+            return s.val_split == 0 ? "chooses validation images, and there are none; give --val-split" : "";
+          })
           .without(&Field::evaluates),
       Entry(Part::Data, "skip_damaged", &s.skip_damaged, "leave damaged images out and count them, instead of stopping")
           .with(&Field::inspects),
@@ -302,12 +210,14 @@ std::vector<Field> fields_after_options(Settings& s) {
           Part::Training, "model_ema", &s.model_ema,
           "keep an exponential moving average of the weights as well, and measure it beside them"),
       Entry(Part::Training, "model_ema_steps", &s.model_ema_steps, "steps between two updates of the average")
-          .in(at_least(1)),
+          .in(at_least(1))
+          .of_averages(),
       Entry(
           Part::Training, "model_ema_decay", &s.model_ema_decay,
           "how slowly the average forgets, for a run of one epoch and single images: scaled by batch size, steps and "
           "epochs")
-          .in(between(0, 1)),
+          .in(between(0, 1))
+          .of_averages(),
       Entry(
           Part::Training, "amp", &s.amp,
           "bf16: autocast to bfloat16, in training and tests; weights and the optimizer stay in 32 bits")

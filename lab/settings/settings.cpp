@@ -101,6 +101,8 @@ void check_range(const Field& field, double value, const std::string& where) {
 void check_word(const Field& field, const nlohmann::json& given, const std::string& where) {
   const auto word = given.get<std::string>();
   if (!field.choices.empty()) check_name(fmt::format("{} ({})", field.key, where), word, field.choices);
+  // Where a name of a file ends for the system, the rest would go unread.
+  if (word.find('\0') != std::string::npos) fail("{}: {} holds a character of number 0", where, field.key);
   if (word.find('\n') != std::string::npos) fail("{}: {} must stand on one line", where, field.key);
   try {
     static_cast<void>(given.dump());  // logs and checkpoints are JSON, which is UTF-8

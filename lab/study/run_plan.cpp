@@ -21,6 +21,8 @@ bool is_over(const StudyRun& run) {
 }
 
 void check_run_folder(const StudyRun& run, bool same_cost) {
+  // Looked for first: a process that begins the run meanwhile writes its settings before.
+  const bool has_log = fs::exists(run.folder / records::kRunLog);
   if (train::RunFolder::holds_run(run.folder)) {
     train::check_same_run(
         settings::read_stored_settings((run.folder / "settings.toml").string()), run.settings, same_cost);
@@ -28,7 +30,7 @@ void check_run_folder(const StudyRun& run, bool same_cost) {
     return;
   }
   // A new run would write over it.
-  if (!is_over(run) && fs::exists(run.folder / records::kRunLog)) {
+  if (has_log && !is_over(run)) {
     fail("{} has an unfinished record and no settings.toml to continue it with; move it away", run.folder.string());
   }
 }

@@ -119,6 +119,7 @@ class Study {
         }
       }
     } catch (...) {
+      if (!lock.owns_lock()) lock.lock();
       if (!failure_) failure_ = std::current_exception();
     }
   }

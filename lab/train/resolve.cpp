@@ -20,20 +20,9 @@ std::string absolute(const std::string& path) {
   return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
 }
 
-/// Refuses settings that mean nothing without another one, or at all.
-void check_companions(const settings::Settings& s) {
-  const settings::Settings usual;
+void check_eval_every(const settings::Settings& s) {
   if (s.eval_every > 1 && s.eval_every != std::floor(s.eval_every)) {
     fail("--eval-every: {} is no whole number of steps; below 1 it is a fraction of an epoch", s.eval_every);
-  }
-  if (s.val_split == 0 && s.split_seed != usual.split_seed) {
-    fail("--split-seed: chooses validation images, and there are none; give --val-split");
-  }
-  if (!s.model_ema && s.model_ema_steps != usual.model_ema_steps) {
-    fail("--model-ema-steps: there is no average of weights; give --model-ema");
-  }
-  if (!s.model_ema && s.model_ema_decay != usual.model_ema_decay) {
-    fail("--model-ema-decay: there is no average of weights; give --model-ema");
   }
 }
 
@@ -42,7 +31,7 @@ void check_companions(const settings::Settings& s) {
 settings::Settings resolve(settings::Settings s) {
   s = fill_in(std::move(s));
   check_schedule(s);
-  check_companions(s);
+  check_eval_every(s);
   return s;
 }
 

@@ -99,9 +99,10 @@ RunFolder RunFolder::create(const fs::path& path, const settings::Settings& sett
 
 void RunFolder::discard_unless_begun() const {
   if (!lock_ || !checkpoints_in(path_).empty()) return;
-  // What cannot be removed is no reason to say less of what happened before.
+  // What cannot be removed is no reason to say less of what happened before. The settings last: a folder that has them
+  // is a run to go on with, whatever else it lacks.
   std::error_code ignored;
-  for (const auto& file : {settings_file(path_), log(), best(), next_best(), lock_file(path_)}) {
+  for (const auto& file : {log(), best(), next_best(), settings_file(path_), lock_file(path_)}) {
     fs::remove(file, ignored);
   }
   fs::remove(path_, ignored);

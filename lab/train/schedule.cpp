@@ -27,8 +27,6 @@ void check_schedule(const settings::Settings& s) {
         std::adjacent_find(epochs.begin(), epochs.end(), std::greater_equal<>()) != epochs.end()) {
       fail("--lr-milestones: the epochs must be positive and rise, got {}", fmt::join(epochs, ","));
     }
-  } else if (!s.lr_milestones.empty()) {
-    fail("--lr-milestones: belongs to --lr-scheduler multistep, not {}", s.lr_scheduler);
   }
   if ((s.lr_scheduler == "cosine" || s.lr_scheduler == "linear") && s.lr_min > s.lr()) {
     fail("--lr-min: {} is above the learning rate {}", s.lr_min, s.lr());

@@ -1,16 +1,14 @@
 #include "train/trainer.h"
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
-#include "base/machine.h"
-#include "formats/bytes.h"
 #include "models/state_dict.h"
 #include "train/event_log.h"
 #include "train/schedule.h"
 
 #include <ATen/Context.h>
+#include <fmt/format.h>
 #include <sgdph/schedulers.h>
 #include <torch/nn/utils/clip_grad.h>
 
@@ -212,126 +210,11 @@ bool Trainer::train_step() {
   return true;
 }
 
-void Trainer::average_weights() {
-  if (!average_) return;
-  const auto step_of_epoch = state_.step - state_.epoch * steps_per_epoch();
-  if (step_of_epoch % parts_.settings.model_ema_steps != 0) return;
-  average_->update();
-  if (static_cast<double>(state_.epoch) < parts_.settings.lr_warmup_epochs) average_->start_again();
-}
-
-Evaluation Trainer::with_averages(const std::function<Evaluation()>& evaluation) {
-  const KeptWeights kept(*parts_.model);
-  average_->put_into_model();
-  return evaluation();
-}
-
-void Trainer::note_if_slowed() {
-  // What ranks wait for one another stands in the log by itself.
-  if (!group_.alone()) return;
-  const auto part = core_watch_.slowed(seconds_now());
-  const auto& records = log_.records();
-  const auto told = [](const nlohmann::json& record) { return record.at("type") == "slowed"; };
-  if (!part || std::any_of(records.begin(), records.end(), told)) return;
-  const auto& s = parts_.settings;
-  progress_.note(fmt::format(
-      "the run waits for a core {:.0f} % of its time: it has {} threads on {} cores, and others work there too; give "
-      "each "
-      "its share with --threads, or compare with --jobs",
-      100 * *part, s.threads, core_count()));
-  log_.append(
-      {{"type", "slowed"}, {"step", state_.step}, {"waited", *part}, {"threads", s.threads}, {"cores", core_count()}});
-}
-
-void Trainer::count_neighbours() {
-  constexpr double kBetweenLooks = 0.5;  // seconds
-  if (!group_.is_first() || seconds_now() - neighbours_seen_ < kBetweenLooks) return;
-  neighbours_seen_ = seconds_now();
-  at_once_ = std::max(at_once_, RunFolder::at_once(folder_.path()));
-}
-
 void Trainer::stop_here() {
   const auto path = save_checkpoint();
   if (stopped_) return;
   stopped_ = RunEnd::Interrupted;
   message_ = fmt::format("stopped at step {}; {} is written", state_.step, path);
-}
-
-bool Trainer::test_due() const {
-  const auto every = parts_.settings.eval_every;
-  const auto steps = steps_per_epoch();
-  const auto done = state_.step - state_.epoch * steps;
-  if (every == 0 || done == 0 || done >= steps) return false;
-  const auto gap =
-      every < 1 ? std::max<int64_t>(1, std::llround(every * static_cast<double>(steps))) : std::llround(every);
-  // The test at the epoch's end takes the place of one just before it.
-  if (every < 1 ? done % gap != 0 || 2 * (steps - done) < gap : state_.step % gap != 0) return false;
-  const auto& last = log_.records().back();
-  return last.at("type") != "eval" || last.at("step") != state_.step;
-}
-
-void Trainer::test_on_the_way() {
-  const double started = seconds_now();
-  const auto judged = judge_.on_the_way(parts_.settings.eval_limit);
-  stop_agreed_ = stop_agreed_ || judged.interrupted;
-  if (judged.interrupted) return;
-  const auto steps = static_cast<double>(steps_per_epoch());
-  nlohmann::json record{
-      {"type", "eval"},
-      {"epoch", static_cast<double>(state_.step) / steps},
-      {"step", state_.step},
-      {"images", judged.images},
-      {"cost", {{"train_seconds", state_.seconds}, {"test_seconds", seconds_now() - started}}}};
-  record.update(figures_of(judge_.key(), judged));
-  log_.append(std::move(record));
-}
-
-void Trainer::finish_epoch() {
-  const double started = seconds_now();
-  const auto judged = judge_.on_the_way();
-  auto figures = figures_of(judge_.key(), judged);
-  bool stopping = judged.interrupted;
-  if (average_ && !stopping) {
-    const auto averaged = with_averages([&] { return judge_.on_the_way(); });
-    figures.update(figures_of("ema_" + judge_.key(), averaged));
-    stopping = averaged.interrupted;
-  }
-  if (stopping) {
-    // The epoch's training is done and its test is not: the checkpoint stands before the test.
-    return stop_here();
-  }
-  if (!std::isfinite(judged.loss)) {
-    return diverge(fmt::format("the {} loss became {}", judge_.word(), std::isnan(judged.loss) ? "nan" : "infinite"));
-  }
-  ++state_.epoch;
-  keep_best(judged.top1);
-  state_.train_seconds += state_.seconds;
-  auto record = epoch_record(figures, seconds_now() - started);
-  if (!group_.alone()) record["cost"]["ranks"] = rank_costs();
-  say_epoch(record);
-  state_.begin_epoch();
-  if (events_) events_->write(record);
-  log_.append(std::move(record));
-  save_checkpoint();
-  settle_best();
-}
-
-void Trainer::keep_best(double top1) {
-  if (state_.best_epoch > 0 && top1 <= state_.best_top1) return;
-  state_.best_top1 = top1;
-  state_.best_epoch = state_.epoch;
-  // By the test set would be a choice made with what is to judge it.
-  if (judge_.validates() && group_.is_first() && weights_finite()) {
-    const auto weights = models::save_state_dict(*parts_.model);
-    write_own_file(folder_.next_best(), {weights});
-    best_sum_ = formats::crc32(weights);
-  }
-}
-
-void Trainer::settle_best() {
-  std::error_code unknown;
-  if (stopped_ || !group_.is_first() || !std::filesystem::exists(folder_.next_best(), unknown)) return;
-  put_in_place(folder_.next_best(), folder_.best());
 }
 
 void Trainer::write_final_weights(bool only_missing) {
@@ -358,28 +241,6 @@ bool Trainer::finish_run() {
   record.update(*figures);
   log_.append(std::move(record));
   return true;
-}
-
-void Trainer::diverge(const std::string& what) {
-  if (stopped_) return;
-  stopped_ = RunEnd::Diverged;
-  // A checkpoint is known to be good when a step after it had a finite loss.
-  std::string good = "none yet";
-  const bool has_folder = group_.is_first();
-  for (const auto& [step, path] : has_folder ? numbered_checkpoints(folder_.path()) : NumberedCheckpoints()) {
-    if (step + 1 < last_step_ && good == "none yet") good = path.string();
-  }
-  message_ = fmt::format(
-      "{} at step {} (epoch {}), learning rate {:g}; last good checkpoint: {}; try a smaller --lr, --clip-grad-norm or "
-      "--lr-warmup-epochs",
-      what, last_step_, last_epoch_, last_lr_, good);
-  log_.append(
-      {{"type", "end"},
-       {"status", "diverged"},
-       {"epochs", state_.epoch},
-       {"steps", state_.step},
-       {"message", message_},
-       {"cost", whole_cost(state_.train_seconds + state_.seconds)}});
 }
 
 }  // namespace sgdph::lab::train

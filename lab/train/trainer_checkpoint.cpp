@@ -2,9 +2,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/files.h"
 #include "base/machine.h"
-#include "formats/bytes.h"
 #include "models/state_dict.h"
 #include "train/trainer.h"
 
@@ -15,7 +13,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <sstream>
 
 namespace sgdph::lab::train {
@@ -99,34 +96,6 @@ void Trainer::restore(const formats::CheckpointFile& file) {
   } catch (const nlohmann::json::exception& error) {
     fail("{}: the checkpoint's header lacks something: {}", where, error.what());
   }
-}
-
-bool Trainer::best_is_lost(const RunState& state) {
-  if (!judge_.validates() || !best_sum_) return false;
-  const auto holds = [&](const std::filesystem::path& file) {
-    std::error_code unknown;
-    return std::filesystem::exists(file, unknown) && formats::crc32(read_file(file)) == *best_sum_;
-  };
-  if (holds(folder_.next_best())) {
-    put_in_place(folder_.next_best(), folder_.best());  // the run ended in between
-  } else {
-    std::error_code none;
-    std::filesystem::remove(folder_.next_best(), none);  // of an epoch that is still to come
-  }
-  if (holds(folder_.best())) return false;
-  if (state.best_epoch == state.epoch && state.batch == 0) {
-    write_own_file(folder_.best(), {models::save_state_dict(*parts_.model)});
-    return false;
-  }
-  std::error_code unknown;
-  const auto what = fmt::format(
-      "{} {}: the weights of epoch {}, the best by validation so far, are lost", folder_.best().string(),
-      std::filesystem::exists(folder_.best(), unknown) ? "is of another epoch" : "is gone", state.best_epoch);
-  if (state.epoch == parts_.settings.epochs) {
-    fail("{}, and no epoch is left; the last weights are in {}", what, folder_.model().filename().string());
-  }
-  spdlog::warn("{}; from here on the best of the epochs to come is kept", what);
-  return true;
 }
 
 std::vector<nlohmann::json> Trainer::finished_log(const RunState& state, size_t records) const {

@@ -1,6 +1,8 @@
 // What a run says of itself: in its log, and to those who watch it.
 
+#include "base/clock.h"
 #include "base/machine.h"
+#include "base/text.h"
 #include "models/models.h"
 #include "records/run_record.h"
 #include "train/libtorch.h"
@@ -89,38 +91,6 @@ void Trainer::say_epoch(const nlohmann::json& record) const {
       state_.best_top1, averaged, state_.seconds));
 }
 
-std::optional<nlohmann::json> Trainer::final_figures() {
-  const auto& last = log_.records().back();
-  nlohmann::json figures{{"best_top1", state_.best_top1}, {"best_epoch", state_.best_epoch}};
-  if (!judge_.validates()) {
-    for (const auto* key : {"test_top1", "ema_test_top1"}) {
-      if (last.contains(key)) figures[key] = last.at(key);
-    }
-    return figures;
-  }
-  const auto tested = judge_.at_the_end();
-  figures.update(figures_of("test", tested));
-  figures["val_top1"] = last.at("val_top1");
-  bool stopping = tested.interrupted;
-  auto best = tested;
-  if (state_.best_epoch != state_.epoch) {
-    const KeptWeights kept(*parts_.model);
-    // The others need not see the folder.
-    if (group_.is_first()) load_weights(*parts_.model, folder_.best().string());
-    share_weights(*parts_.model, group_);
-    best = judge_.at_the_end();
-    stopping = stopping || best.interrupted;
-  }
-  figures.update(figures_of("best_test", best));
-  if (average_) {
-    const auto averaged = with_averages([&] { return judge_.at_the_end(); });
-    figures.update(figures_of("ema_test", averaged));
-    stopping = stopping || averaged.interrupted;
-  }
-  if (stopping) return std::nullopt;
-  return figures;
-}
-
 double Trainer::fraction() const {
   const auto batches = static_cast<double>(train_loader_->batches());
   return (static_cast<double>(state_.epoch) + static_cast<double>(state_.batch) / batches) /
@@ -144,6 +114,52 @@ void Trainer::show_progress() {
        {"loss", loss},
        {"accuracy", accuracy},
        {"images_per_second", speed}});
+}
+
+void Trainer::note_if_slowed() {
+  // What ranks wait for one another stands in the log by itself.
+  if (!group_.alone()) return;
+  const auto part = core_watch_.slowed(seconds_now());
+  const auto& records = log_.records();
+  const auto told = [](const nlohmann::json& record) { return record.at("type") == "slowed"; };
+  if (!part || std::any_of(records.begin(), records.end(), told)) return;
+  const auto& s = parts_.settings;
+  progress_.note(fmt::format(
+      "the run waits for a core {:.0f} % of its time: it has {} on {}, and others work there too; give each its share "
+      "with --threads, or compare with --jobs",
+      100 * *part, count_text(static_cast<size_t>(s.threads), "thread"),
+      count_text(static_cast<size_t>(core_count()), "core")));
+  log_.append(
+      {{"type", "slowed"}, {"step", state_.step}, {"waited", *part}, {"threads", s.threads}, {"cores", core_count()}});
+}
+
+void Trainer::count_neighbours() {
+  constexpr double kBetweenLooks = 0.5;  // seconds
+  if (!group_.is_first() || seconds_now() - neighbours_seen_ < kBetweenLooks) return;
+  neighbours_seen_ = seconds_now();
+  at_once_ = std::max(at_once_, RunFolder::at_once(folder_.path()));
+}
+
+void Trainer::diverge(const std::string& what) {
+  if (stopped_) return;
+  stopped_ = RunEnd::Diverged;
+  // A checkpoint is known to be good when a step after it had a finite loss.
+  std::string good = "none yet";
+  const bool has_folder = group_.is_first();
+  for (const auto& [step, path] : has_folder ? numbered_checkpoints(folder_.path()) : NumberedCheckpoints()) {
+    if (step + 1 < last_step_ && good == "none yet") good = path.string();
+  }
+  message_ = fmt::format(
+      "{} at step {} (epoch {}), learning rate {:g}; last good checkpoint: {}; try a smaller --lr, --clip-grad-norm or "
+      "--lr-warmup-epochs",
+      what, last_step_, last_epoch_, last_lr_, good);
+  log_.append(
+      {{"type", "end"},
+       {"status", "diverged"},
+       {"epochs", state_.epoch},
+       {"steps", state_.step},
+       {"message", message_},
+       {"cost", whole_cost(state_.train_seconds + state_.seconds)}});
 }
 
 }  // namespace sgdph::lab::train

@@ -37,7 +37,9 @@ KeptWeights::~KeptWeights() {
 }
 
 double update_decay(const settings::Settings& s) {
-  const auto images = static_cast<double>(s.ranks * s.batch_size * s.accumulate * s.model_ema_steps);
+  double images = 1;  // of all ranks between two updates
+  for (const auto factor : {s.ranks, s.batch_size, s.accumulate, s.model_ema_steps})
+    images *= static_cast<double>(factor);
   return 1 - std::min(1., (1 - s.model_ema_decay) * images / static_cast<double>(s.epochs));
 }
 

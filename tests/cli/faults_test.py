@@ -16,7 +16,7 @@ from pathlib import Path
 
 import kills_test
 import support
-from kills_test import Disk, Subject, Train
+from kills_test import AutoResume, Disk, SmallReproduce, Subject, Train
 
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EINTR": errno.EINTR, "short": "short"}
 # What may fail without a word, whatever the error; every other call must end the command with the file's name.
@@ -241,6 +241,10 @@ class EveryCallThatWrites(support.CommandTest):
         self.strike_all(Continue(self, "continue"))
 
     @support.slow
+    def test_a_run_with_all_that_it_may_keep(self):
+        self.strike_all(AutoResume(self, "autoresume"))
+
+    @support.slow
     def test_a_comparison(self):
         self.strike_all(Compare(self, "compare"))
 
@@ -262,8 +266,16 @@ class EveryCallThatWrites(support.CommandTest):
         self.strike_all(Continue(self, "continue"), 1)
 
     @support.long
+    def test_every_call_of_a_run_with_all_that_it_may_keep(self):
+        self.strike_all(AutoResume(self, "autoresume"), 1)
+
+    @support.long
     def test_every_call_of_a_comparison(self):
         self.strike_all(Compare(self, "compare"), 1)
+
+    @support.long
+    def test_every_call_of_an_experiment(self):
+        self.strike_all(SmallReproduce(self, "reproduce"), 1)
 
     @support.long
     def test_every_call_of_a_download(self):
@@ -433,7 +445,12 @@ class NamesLinksAndClocks(support.CommandTest):
         (run / "checkpoint-000000016.ckpt").unlink()
         before = {p: p.read_bytes() for p in outside.iterdir()}
         self.succeed("train", "--resume", run, "--epochs", "2")
-        self.succeed("report", run)
+        self.succeed("report", run, "--output", self.folder / "r.html", "--figures", run / "figures")
+        for figure in list((run / "figures").iterdir()):
+            figure.unlink()
+            figure.symlink_to(outside / "model.pt")
+        self.succeed("report", run, "--figures", run / "figures")
+        self.assertEqual([p.name for p in (run / "figures").iterdir() if p.is_symlink()], [])
         self.assertEqual(before, {p: p.read_bytes() for p in outside.iterdir()})
         self.assert_same_run(calm, run)
 

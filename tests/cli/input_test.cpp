@@ -57,6 +57,7 @@ TEST_F(Options, ValuesOfTheWrongKindOrOutOfRangeAreRefused) {
   refuse_train({"--norm-weight-decay", "-1"}, {"--norm-weight-decay", "at least 0"});
   refuse_train({"--bias-weight-decay", "x"}, {"--bias-weight-decay", "a number"});
   refuse_train({"--model-ema-decay", "0.9"}, {"--model-ema-decay", "give --model-ema"});
+  refuse_train({"--model-ema-steps", "2"}, {"--model-ema-steps", "give --model-ema"});
   refuse_train({"--model-ema", "--model-ema-steps", "0"}, {"--model-ema-steps", "at least 1"});
   refuse_train({"--model-ema", "--model-ema-decay", "1.1"}, {"--model-ema-decay", "at most 1"});
   refuse_train({"--split-seed", "2"}, {"--split-seed", "give --val-split"});
@@ -87,7 +88,7 @@ TEST_F(Options, WhatARecipeSetsForTheGeneralCaseMayDoNothing) {
   write_bytes(
       file,
       "[run]\nlr_step_size = 3\nlr_gamma = 0.5\neval_limit = 100\nstem_stride = 2\nnorm_weight_decay = 0.0\n"
-      "lr_warmup_decay = 0.1\n");
+      "lr_warmup_decay = 0.1\nlr_milestones = [1]\nsplit_seed = 2\nmodel_ema_steps = 2\nmodel_ema_decay = 0.5\n");
   const Words dry{"train", "--config", file, "--data-path", data(), "--dry-run"};
   succeed(dry + Words{"--lr-scheduler", "linear", "--norm", "none"});
   succeed(dry + Words{"--model", "vgg11", "--form", "cifar", "--width", "0.05", "--lr-scheduler", "constant"});
@@ -109,6 +110,8 @@ TEST_F(Options, MistakesInARecipeFileAreNamedWithTheirLine) {
   refuse_recipe("[run]\nepochs = 1\nlerning_rate = 0.1\n", {":3:", "unknown key 'lerning_rate'"});
   refuse_recipe("[run]\nepoch = 1\n", {":2:", "did you mean 'epochs'?"});
   refuse_recipe("[run]\nepochs = 'two'\n", {":2:", "a whole number", "'two'"});
+  refuse_recipe("[run]\ndata_path = \"a\\u0000b\"\n", {":2:", "data_path", "number 0"});
+  refuse_recipe("[run]\ndata_path = \"a\\nb\"\n", {":2:", "data_path", "one line"});
   refuse_recipe("[run\nepochs = 1\n", {":1:"});
   refuse_recipe("epochs = 1\n", {":1:", "unknown key 'epochs'", "[run]"});
   refuse_recipe("[optimizer.sgdph]\nlr = 1\n", {"'sgdph'", "'sgd-ph'"});

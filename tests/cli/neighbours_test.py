@@ -232,6 +232,24 @@ class AComparisonThatIsDone(support.CommandTest):
         self.assertIn("without a finished run: SGDM", (self.output / "summary.txt").read_text())
 
     @support.slow
+    def test_a_run_that_is_given_up_can_be_killed_at_that(self):
+        images = self.folder / "images"
+        support.write_samples("images", images)
+        victim = sorted((images / "train").glob("*/*"))[0]
+        victim.write_bytes(victim.read_bytes()[:100])
+        output = self.folder / "broken"
+        words = ["compare", "--dataset", "imagenet", "--data-path", images, "--model", "resnet18", "--width", "0.05", "-b", "4",
+                 "--epochs", "1", "--opts", "sgdm", "--output-dir", output]
+        run = output / "sgdm-seed1"
+        self.assertIn(f"failed: {victim}", self.run_sgdph(*words, env=support.with_faults(run, self.folder / "count")).stderr)
+        self.assertFalse(run.exists())
+        for at in range(1, support.calls_in(self.folder / "count")["unlink"] + 1):
+            env = support.with_faults(run, self.folder / "count", call="unlink", at=at, error="kill")
+            self.assertIn("failed: ended by signal 9", self.run_sgdph(*words, env=env).stderr, at)
+            self.assertIn(f"failed: {victim}", self.run_sgdph(*words).stderr, at)
+            shutil.rmtree(run, ignore_errors=True)
+
+    @support.slow
     def test_a_run_whose_checkpoints_are_garbage_is_one_that_failed(self):
         run = self.output / "sgdm-seed1"
         lines = (run / "log.jsonl").read_text().splitlines()
