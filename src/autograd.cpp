@@ -45,7 +45,7 @@ class Handover final : public detail::PreHook {
         inner_(inner),
         closed_(closed),
         // Who may change in place what shares memory with the gradient kept.
-        changed_before_(!detail::leaf_hooks(node->variable).empty()),
+        changed_before_(detail::has_changing_hooks(node->variable)),
         changed_after_(!node->post_hooks().empty()) {}
 
   variable_list operator()(const variable_list& gradients) override {
