@@ -265,7 +265,9 @@ at::Tensor root_mean_square(const at::Tensor& gradient) {
       gradient.layout() == at::kStrided, "sgdph: sparse gradients are not supported; construct the embedding with ",
       "sparse(false)");
   if (gradient.numel() == 0) return at::zeros({}, gradient.options().dtype(at::kDouble));
-  const auto length = at::linalg_vector_norm(gradient.detach(), 2, at::OptionalIntArrayRef(), false, at::kDouble);
+  auto values = gradient.detach();
+  if (values.is_complex()) values = at::view_as_real(values.resolve_conj());
+  const auto length = at::linalg_vector_norm(values, 2, at::OptionalIntArrayRef(), false, at::kDouble);
   return length / std::sqrt(static_cast<double>(gradient.numel()));
 }
 
