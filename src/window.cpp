@@ -40,6 +40,13 @@ constexpr double kAlike = 0.01;
 Weight::Weight(const BackwardOptions& options)
     : factor(options.represents() / options.scale()), divisor(options.scale_tensor()) {}
 
+Weight Weight::size() const {
+  auto size = *this;
+  size.factor = std::abs(factor);
+  if (divisor.defined()) size.divisor = divisor.abs();
+  return size;
+}
+
 void Window::open(std::vector<DueParameter> due, std::vector<Probes> probes, bool joint) {
   open_ = true;
   joint_ = joint;
@@ -138,7 +145,7 @@ void Window::add(const GraphGradients& gradients, const Weight& weight, bool ret
   for (const auto& size : gradients.sizes) {
     if (size.defined()) scale = scale.defined() ? at::maximum(scale, size.to(scale.device())) : size;
   }
-  add_to(gradient_scale_, scale, weight);
+  add_to(gradient_scale_, scale, weight.size());
   int64_t first = 0, second = 0;
   for (size_t i = 0; i < found.size(); ++i) {
     if (!gradients.wanted[i].defined()) continue;
@@ -229,7 +236,7 @@ Measurements Window::take() {
   Measurements result;
   result.measured = measured;
   result.products = products_;
-  if (gradient_scale_.defined() && has_second_probe()) result.gradient_scale = std::abs(gradient_scale_.item<double>());
+  if (gradient_scale_.defined() && has_second_probe()) result.gradient_scale = gradient_scale_.item<double>();
   for (size_t i = 0; i < due_.size(); ++i) {
     auto& sum = sums_[i];
     // Of one that was frozen on the way a part was measured.
