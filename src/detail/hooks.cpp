@@ -117,8 +117,9 @@ void put_back_leaf_hooks([[maybe_unused]] const Leaf& leaf, [[maybe_unused]] Lea
 bool is_added_to(const at::Tensor& leaf) {
   const auto* asked = torch::autograd::get_current_graph_task_exec_info();
   if (asked == nullptr) return false;
+  if (asked->empty()) return true;
   const auto found = asked->find(torch::autograd::impl::try_get_grad_accumulator(leaf).get());
-  return asked->empty() || (found != asked->end() && found->second.needed_);
+  return found != asked->end() && found->second.needed_;
 }
 
 void at_end_of_pass(std::function<void()> action) {
