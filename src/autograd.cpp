@@ -45,7 +45,7 @@ class Handover final : public detail::PreHook {
         inner_(inner),
         closed_(closed),
         // Who may change in place what shares memory with the gradient kept.
-        changed_before_(!detail::leaf_hooks(node->variable).empty()),
+        changed_before_(detail::has_changing_hooks(node->variable)),
         changed_after_(!node->post_hooks().empty()) {}
 
   variable_list operator()(const variable_list& gradients) override {
@@ -265,7 +265,9 @@ at::Tensor root_mean_square(const at::Tensor& gradient) {
       gradient.layout() == at::kStrided, "sgdph: sparse gradients are not supported; construct the embedding with ",
       "sparse(false)");
   if (gradient.numel() == 0) return at::zeros({}, gradient.options().dtype(at::kDouble));
-  const auto length = at::linalg_vector_norm(gradient.detach(), 2, at::OptionalIntArrayRef(), false, at::kDouble);
+  auto values = gradient.detach();
+  if (values.is_complex()) values = at::view_as_real(values.resolve_conj());
+  const auto length = at::linalg_vector_norm(values, 2, at::OptionalIntArrayRef(), false, at::kDouble);
   return length / std::sqrt(static_cast<double>(gradient.numel()));
 }
 

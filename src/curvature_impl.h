@@ -33,7 +33,6 @@ struct SGDPH_LOCAL CurvatureOptimizer::Impl {
   void begin_call(
       CurvatureOptimizer& self, const std::string& who, const at::Tensor& loss, const BackwardOptions& options);
   static bool has_gradients(const CurvatureOptimizer& self);
-  bool gradients_cleared(const CurvatureOptimizer& self);
   void open_window(const CurvatureOptimizer& self);
   void backward_and_measure(
       const at::Tensor& loss, const BackwardOptions& options, const GraphRequest& request,

@@ -13,14 +13,6 @@
 namespace sgdph {
 namespace {
 
-at::Tensor largest(const std::vector<at::Tensor>& parameters) {
-  at::Tensor found;
-  for (const auto& parameter : parameters) {
-    if (parameter.is_leaf() && (!found.defined() || parameter.numel() > found.numel())) found = parameter;
-  }
-  return found;
-}
-
 /// Of the due parameters this rank's that `inputs` allows, which is all if there are none. One that has been frozen
 /// since the window began is left out.
 std::vector<bool> select(const std::vector<DueParameter>& due, const std::vector<at::Tensor>& inputs) {
@@ -58,15 +50,6 @@ GraphGradients spread(GraphGradients found, const std::vector<bool>& selected) {
   return all;
 }
 
-/// The largest of the parameters whose gradient is defined; undefined if there is none.
-at::Tensor largest_reached(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& gradients) {
-  std::vector<at::Tensor> reached;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    if (gradients[i].defined()) reached.push_back(parameters[i]);
-  }
-  return largest(reached);
-}
-
 }  // namespace
 
 void BackwardOptions::check(const std::string& who) const {
@@ -97,7 +80,7 @@ void CurvatureOptimizer::groups_changed() {
   discard();
   impl_->window.spoiled = spoiled;
   // From the beginning, so that a plain backward pass before the first call is seen as well.
-  if (const auto parameter = largest(trainable_parameters()); parameter.defined()) impl_->watch.follow(parameter);
+  impl_->watch.watch(trainable_parameters());
 }
 
 // --- Calls before a step -------------------------------------------------------------------------------------------
@@ -107,12 +90,8 @@ void CurvatureOptimizer::Impl::begin_call(
   self.check();
   check_loss(loss, who);
   options.check(who);
-  if (gradients_cleared(self) || (window.spoiled && !has_gradients(self))) window = {};
-  const auto parameters = self.trainable_parameters();
-  if (!window.measured && !watch.passed_ours()) {
-    if (const auto parameter = largest(parameters); parameter.defined()) watch.follow(parameter);
-  }
-  watch.see_passes(parameters);
+  if (watch.cleared() || (window.spoiled && !has_gradients(self))) window = {};
+  watch.watch(self.trainable_parameters());
 }
 
 bool CurvatureOptimizer::Impl::has_gradients(const CurvatureOptimizer& self) {
@@ -121,10 +100,6 @@ bool CurvatureOptimizer::Impl::has_gradients(const CurvatureOptimizer& self) {
     const auto& gradient = parameter.grad();
     return gradient.defined() && (gradient.is_sparse() || gradient.detach().ne(0).any().item<bool>());
   });
-}
-
-bool CurvatureOptimizer::Impl::gradients_cleared(const CurvatureOptimizer& self) {
-  return watch.cleared([&self] { return has_gradients(self); });
 }
 
 void CurvatureOptimizer::Impl::open_window(const CurvatureOptimizer& self) {
@@ -148,7 +123,7 @@ void CurvatureOptimizer::backward(const at::Tensor& loss, const BackwardOptions&
   impl_->begin_call(*this, who, loss, options);
   auto& window = impl_->window;
   auto& watch = impl_->watch;
-  TORCH_CHECK(!watch.passed_others() && !watch.others_left(), who, ": ", kBothWays);
+  TORCH_CHECK(!watch.others_left(), who, ": ", kBothWays);
 
   std::vector<bool> selected;
   GraphRequest request;
@@ -184,13 +159,10 @@ void CurvatureOptimizer::Impl::backward_and_measure(
     const GradientWatch::Ours ours(watch);
     found = backward_with_graph(loss, request);
   }
-  const auto reached = largest_reached(request.wanted, found.wanted);
   const auto kept = found.kept;
   torch::NoGradGuard no_grad;
   window.add(spread(std::move(found), selected), Weight(options), options.retain_graph());
   window.by_backward = true;
-  // The largest parameter of all may not be in this loss.
-  if (!watch.passed_ours() && reached.defined()) watch.follow(reached);
 }
 
 void CurvatureOptimizer::update_curvature(const at::Tensor& loss, const BackwardOptions& options) {
@@ -214,9 +186,6 @@ void CurvatureOptimizer::update_curvature(const at::Tensor& loss, const Backward
   auto found = gradients_with_graph(loss, request, trainable);
   const auto kept = found.kept;
   torch::NoGradGuard no_grad;
-  if (const auto reached = largest_reached(request.wanted, found.wanted); reached.defined()) {
-    impl_->watch.follow(reached);
-  }
   window.add(spread(std::move(found), selected), Weight(options), /*retain_graph=*/true);
 }
 

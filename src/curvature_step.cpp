@@ -56,10 +56,9 @@ void CurvatureOptimizer::Impl::average_window(const CurvatureOptimizer& self) {
 
 Measurements CurvatureOptimizer::close_window() {
   auto& window = impl_->window;
-  const auto& watch = impl_->watch;
-  // Also when gradients were cleared by hand, and a plain pass has brought others where the watched one has none.
-  if (impl_->gradients_cleared(*this) || (window.by_backward && watch.others_left() && !watch.ours_left())) window = {};
-  TORCH_CHECK(!(watch.passed_ours() && watch.passed_others()), name(), "::step: ", kBothWays);
+  auto& watch = impl_->watch;
+  // Also when gradients were cleared by hand, and a plain pass has brought others.
+  if (watch.cleared() || (window.by_backward && watch.others_left() && !watch.ours_left())) window = {};
   TORCH_CHECK(!watch.both_left(), name(), "::step: ", kBothWays);
   impl_->measure_gradients(*this);
   impl_->average_window(*this);

@@ -3,12 +3,10 @@
 #include "detail/hooks.h"
 
 #include <c10/util/intrusive_ptr.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 #include <torch/types.h>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -16,239 +14,192 @@
 namespace sgdph {
 namespace {
 
-using torch::autograd::variable_list;
 using WeakTensor = c10::weak_intrusive_ptr<at::TensorImpl, c10::UndefinedTensorImpl>;
 
 uint32_t version_of(const at::Tensor& gradient) {
   return gradient.is_inference() ? 0 : gradient._version();
 }
 
-bool is_zero(const at::Tensor& gradient) {
-  return !gradient.is_sparse() && !gradient.detach().ne(0).any().item<bool>();
-}
-
 }  // namespace
 
-struct GradientWatch::State {
+struct GradientWatch::Leaf {
+  explicit Leaf(at::Tensor of) : parameter(std::move(of)) {}
+
   at::Tensor parameter;
-  detail::NodePtr node;  ///< where passes add to the gradient
-  uintptr_t hook = 0;
-  bool ours = false;  ///< a pass of the optimizer is under way
   // Since the beginning.
-  bool seen = false;
-  std::optional<WeakTensor> gradient;  ///< as last seen; weak, since memory that was let go is to be free
+  bool ours = false, others = false;   ///< such passes have added to the gradient
+  std::optional<WeakTensor> gradient;  ///< after the last of them; weak, since memory that was let go is to be free
   uint32_t version = 0;
-  bool passed_ours = false;
-  bool passed_others = false;
-  bool ended = false;  ///< the gradient was cleared, and a pass has come since
 
+  bool is_reached() const { return ours || others; }
+  bool is_unchanged() const {
+    const auto& now = parameter.grad();
+    return gradient && now.defined() && gradient->_unsafe_get_target() == now.unsafeGetTensorImpl() &&
+           version_of(now) == version;
+  }
+  bool is_left() const {
+    const auto& now = parameter.grad();
+    return now.defined() && (now.is_sparse() || now.detach().ne(0).any().item<bool>());
+  }
   void remember() {
-    const auto& now = parameter.grad();
-    seen = now.defined();
-    if (!seen) return;
-    gradient.emplace(now.getIntrusivePtr());
-    version = version_of(now);
+    gradient.reset();
+    if (!is_reached() || !parameter.grad().defined()) return;
+    gradient.emplace(parameter.grad().getIntrusivePtr());
+    version = version_of(parameter.grad());
   }
-  bool is_same(const at::Tensor& now) const { return gradient->_unsafe_get_target() == now.unsafeGetTensorImpl(); }
+};
 
-  void forget() { seen = passed_ours = passed_others = ended = false; }
+struct GradientWatch::State {
+  enum Pass { kNone, kOurs, kOthers, kForgotten };
 
-  bool is_cleared() {
-    if (!seen) return false;
-    const auto& now = parameter.grad();
-    if (!now.defined()) return true;
-    if (is_same(now) && version_of(now) == version) return false;
-    if (is_zero(now)) return true;
-    remember();  // scaled or clipped: looked at once
-    return false;
+  std::mutex mutex;  // leaves of several devices are reached by a thread each
+  std::vector<std::shared_ptr<Leaf>> leaves;
+  Pass pass = kNone;   ///< what is under way
+  bool ended = false;  ///< gradients were cleared, and a pass has come since
+
+  void forget() {
+    for (const auto& leaf : leaves) {
+      leaf->ours = leaf->others = false;
+      leaf->gradient.reset();
+    }
+    ended = false;
   }
-
-  /// Called when a pass is about to add to the gradient, and when it has.
-  void before() {
-    if (ours || !seen) return;
-    const auto& now = parameter.grad();
-    if (now.defined() && ((is_same(now) && version_of(now) == version) || !is_zero(now))) return;
+  void remember() {
+    for (const auto& leaf : leaves) leaf->remember();
+  }
+  /// Whether all is gone that passes have added to; then it is forgotten. As a rule no values are looked at.
+  bool look() {
+    std::vector<const Leaf*> reached;
+    for (const auto& leaf : leaves) {
+      if (!leaf->is_reached()) continue;
+      if (leaf->is_unchanged()) return false;
+      reached.push_back(leaf.get());
+    }
+    if (reached.empty()) return false;
+    // Scaled or clipped: looked at once.
+    if (std::any_of(reached.begin(), reached.end(), [](const Leaf* leaf) { return leaf->is_left(); })) {
+      remember();
+      return false;
+    }
     forget();
-    ended = true;
-  }
-  void after() {
-    (ours ? passed_ours : passed_others) = true;
-    remember();
+    return true;
   }
 };
 
-/// Which passes have added to the gradient of a parameter.
-struct GradientWatch::Passes {
-  at::Tensor parameter;
-  detail::NodePtr node;
-  bool under_way = false;  ///< one of the optimizer's
-  bool ours = false, others = false;
-
-  /// Called when a pass is about to add to the gradient.
-  void before() {
-    auto& there = under_way ? others : ours;
-    // Of what was cleared since, nothing counts.
-    if (there && !is_left()) there = false;
-    (under_way ? ours : others) = true;
-  }
-  bool is_left() const { return parameter.grad().defined() && !is_zero(parameter.grad()); }
-};
-
-/// Tells what is watched of a pass about to add to the gradient. It may stay when nothing is watched any more: the
-/// engine may be looking through the hooks of its node just then.
-template <class Watched>
-class GradientWatch::Before final : public detail::PreHook {
+/// Told of a gradient about to be added.
+class GradientWatch::Hook final : public detail::Onlooker {
  public:
-  Before(const GradientWatch* owner, std::weak_ptr<Watched> watched) : owner_(owner), watched_(std::move(watched)) {}
-  variable_list operator()(const variable_list& gradients) override {
-    const auto watched = watched_.lock();
-    if (watched && !gradients.empty() && gradients[0].defined()) watched->before();
-    return gradients;
-  }
-  bool belongs_to(const GradientWatch* owner) const { return owner_ == owner; }
-  void turn_to(std::weak_ptr<Watched> watched) { watched_ = std::move(watched); }
+  Hook(const std::shared_ptr<State>& state, const std::shared_ptr<Leaf>& leaf) : state_(state), leaf_(leaf) {}
+  bool is_of(const std::shared_ptr<Leaf>& leaf) const { return leaf_.lock() == leaf; }
 
  private:
-  const GradientWatch* owner_;
-  std::weak_ptr<Watched> watched_;
-};
-
-class GradientWatch::After final : public torch::autograd::FunctionPostHook {
- public:
-  explicit After(std::weak_ptr<State> state) : state_(std::move(state)) {}
-  variable_list operator()(const variable_list& outputs, const variable_list& inputs) override {
+  void see() override {
     const auto state = state_.lock();
-    if (state && !inputs.empty() && inputs[0].defined()) state->after();
-    return outputs;
+    const auto leaf = leaf_.lock();
+    if (!state || !leaf || !detail::is_added_to(leaf->parameter)) return;
+    const std::lock_guard<std::mutex> lock(state->mutex);
+    if (state->pass == State::kNone) {
+      state->ended = state->look() || state->ended;
+      state->pass = State::kOthers;
+      detail::at_end_of_pass([of = state_] {
+        const auto ended = of.lock();
+        if (!ended) return;
+        const std::lock_guard<std::mutex> end_lock(ended->mutex);
+        ended->pass = State::kNone;
+        ended->remember();
+      });
+    }
+    if (state->pass == State::kForgotten) return;
+    const bool ours = state->pass == State::kOurs;
+    // Of what was cleared since, nothing counts.
+    auto& there = ours ? leaf->others : leaf->ours;
+    if (there && !leaf->is_left()) there = false;
+    (ours ? leaf->ours : leaf->others) = true;
   }
 
- private:
   std::weak_ptr<State> state_;
+  std::weak_ptr<Leaf> leaf_;
 };
+
+GradientWatch::GradientWatch() : state_(std::make_shared<State>()) {}
 
 GradientWatch::~GradientWatch() {
-  if (state_) take_hooks_off(*state_->node);
-  stop();
-  for (const auto& one : passes_) take_hooks_off(*one->node);
+  watch({});
 }
 
-template <class Watched>
-void GradientWatch::watch_before(torch::autograd::Node& node, const std::shared_ptr<Watched>& watched) const {
-  for (const auto& hook : node.pre_hooks()) {
-    auto* ours = dynamic_cast<Before<Watched>*>(hook.get());
-    if (ours == nullptr || !ours->belongs_to(this)) continue;
-    ours->turn_to(watched);
-    return;
-  }
-  node.add_pre_hook(std::make_unique<Before<Watched>>(this, watched));
-}
-
-void GradientWatch::take_hooks_off(torch::autograd::Node& node) const {
-  detail::remove_hooks(node, [this](detail::PreHook* hook) {
-    auto* of_state = dynamic_cast<Before<State>*>(hook);
-    auto* of_passes = dynamic_cast<Before<Passes>*>(hook);
-    return (of_state != nullptr && of_state->belongs_to(this)) || (of_passes != nullptr && of_passes->belongs_to(this));
-  });
-}
-
-void GradientWatch::see_passes(const std::vector<at::Tensor>& parameters) {
-  std::vector<std::pair<at::Tensor, detail::NodePtr>> wanted;
-  for (const auto& parameter : parameters) {
-    if (parameter.is_leaf()) wanted.emplace_back(parameter, torch::autograd::impl::gradient_edge(parameter).function);
-  }
-  const auto is_seen = [](const auto& one, const auto& passes) { return one.second == passes->node; };
-  if (std::equal(wanted.begin(), wanted.end(), passes_.begin(), passes_.end(), is_seen)) return;
-  std::unordered_map<const torch::autograd::Node*, std::shared_ptr<Passes>> known;
-  for (const auto& one : passes_) known.emplace(one->node.get(), one);
-  passes_.clear();
-  for (auto& [parameter, node] : wanted) {
-    auto& passes = known[node.get()];
-    if (!passes) {
-      passes = std::make_shared<Passes>();
-      passes->parameter = parameter;
-      passes->node = node;
-      watch_before(*node, passes);
+void GradientWatch::watch(std::vector<at::Tensor> parameters) {
+  const auto is_no_leaf = [](const at::Tensor& parameter) { return !parameter.is_leaf(); };
+  parameters.erase(std::remove_if(parameters.begin(), parameters.end(), is_no_leaf), parameters.end());
+  auto& leaves = state_->leaves;
+  const auto is_hook_of = [](const detail::PreHook* hook, const std::shared_ptr<Leaf>& leaf) {
+    const auto* ours = dynamic_cast<const Hook*>(hook);
+    return ours != nullptr && ours->is_of(leaf);
+  };
+  const auto is_of = [](const at::Tensor& parameter, const auto& leaf) { return leaf->parameter.is_same(parameter); };
+  if (!std::equal(parameters.begin(), parameters.end(), leaves.begin(), leaves.end(), is_of)) {
+    std::unordered_map<const at::TensorImpl*, std::shared_ptr<Leaf>> known;
+    for (const auto& leaf : leaves) known.emplace(leaf->parameter.unsafeGetTensorImpl(), leaf);
+    leaves.clear();
+    for (const auto& parameter : parameters) {
+      const auto found = known.find(parameter.unsafeGetTensorImpl());
+      leaves.push_back(found == known.end() ? std::make_shared<Leaf>(parameter) : std::move(found->second));
+      if (found != known.end()) known.erase(found);
     }
-    passes_.push_back(passes);
+    for (const auto& [address, leaf] : known) {
+      auto& hooks = detail::leaf_hooks(leaf->parameter);
+      const auto is_its = [&, of = leaf](const auto& hook) { return is_hook_of(hook.get(), of); };
+      hooks.erase(std::remove_if(hooks.begin(), hooks.end(), is_its), hooks.end());
+    }
   }
-}
-
-template <class Which>
-bool GradientWatch::any_pass(const Which& which) const {
-  return std::any_of(passes_.begin(), passes_.end(), [&which](const auto& one) { return which(*one); });
-}
-
-bool GradientWatch::others_left() const {
-  return any_pass([](const Passes& one) { return one.others && one.is_left(); });
-}
-
-bool GradientWatch::ours_left() const {
-  return any_pass([](const Passes& one) { return one.ours && one.is_left(); });
-}
-
-bool GradientWatch::both_left() const {
-  const bool both = any_pass([](const Passes& one) { return one.ours; }) &&
-                    any_pass([](const Passes& one) { return one.others; });  // as a rule no values are looked at
-  return both && ours_left() && others_left();
-}
-
-void GradientWatch::stop() {
-  if (state_) state_->node->del_post_hook(state_->hook);
-  state_.reset();
-}
-
-void GradientWatch::follow(const at::Tensor& parameter) {
-  // A parameter that moved to another type or device has a new node.
-  const auto node = torch::autograd::impl::gradient_edge(parameter).function;
-  if (state_ && state_->node == node) return;
-  const bool ours = passed_ours(), others = passed_others();
-  stop();
-  state_ = std::make_shared<State>();
-  state_->passed_ours = ours;
-  state_->passed_others = others;
-  state_->parameter = parameter;
-  state_->node = node;
-  state_->hook = node->add_post_hook(std::make_unique<After>(state_));
-  watch_before(*node, state_);
-  state_->remember();
+  for (const auto& leaf : leaves) {
+    auto& hooks = detail::leaf_hooks(leaf->parameter);
+    const auto is_its = [&](const auto& hook) { return is_hook_of(hook.get(), leaf); };
+    if (std::none_of(hooks.begin(), hooks.end(), is_its)) {
+      hooks.insert(hooks.begin(), std::make_unique<Hook>(state_, leaf));
+    }
+  }
 }
 
 void GradientWatch::forget() {
-  if (state_) state_->forget();
-  passes_.clear();
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  state_->forget();
+  if (state_->pass != State::kNone) state_->pass = State::kForgotten;
 }
 
-bool GradientWatch::cleared(const std::function<bool()>& others_left) {
-  if (!state_) return false;
+bool GradientWatch::cleared() {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
   const bool before = std::exchange(state_->ended, false);
-  if (!state_->is_cleared()) return before;
-  if (others_left()) {
-    state_->remember();
-    return before;
-  }
-  forget();
-  return true;
+  return state_->look() || before;
 }
 
-bool GradientWatch::passed_ours() const {
-  return state_ && state_->passed_ours;
+template <class Which>
+bool GradientWatch::any(const Which& which) const {
+  return std::any_of(state_->leaves.begin(), state_->leaves.end(), [&which](const auto& leaf) { return which(*leaf); });
 }
 
-bool GradientWatch::passed_others() const {
-  return state_ && state_->passed_others;
+bool GradientWatch::ours_left() const {
+  return any([](const Leaf& leaf) { return leaf.ours && leaf.is_left(); });
 }
 
-GradientWatch::Ours::Ours(GradientWatch& watch) : state_(watch.state_), passes_(watch.passes_) {
-  set(true);
+bool GradientWatch::others_left() const {
+  return any([](const Leaf& leaf) { return leaf.others && leaf.is_left(); });
+}
+
+bool GradientWatch::both_left() const {
+  const bool both = any([](const Leaf& leaf) { return leaf.ours; }) &&
+                    any([](const Leaf& leaf) { return leaf.others; });  // as a rule no values are looked at
+  return both && ours_left() && others_left();
+}
+
+GradientWatch::Ours::Ours(GradientWatch& watch) : state_(watch.state_) {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  before_ = std::exchange(state_->pass, State::kOurs);
 }
 
 GradientWatch::Ours::~Ours() {
-  set(false);
-}
-
-void GradientWatch::Ours::set(bool under_way) const {
-  if (state_) state_->ours = under_way;
-  for (const auto& one : passes_) one->under_way = under_way;
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  state_->pass = static_cast<State::Pass>(before_);
+  state_->remember();
 }
 
 }  // namespace sgdph

@@ -2,10 +2,10 @@
 
 #include <sgdph/hessian.h>
 
+#include "detail/compat.h"
 #include "detail/hooks.h"
 #include "sgd_ph/shift_guard.h"
 
-#include <c10/util/Exception.h>
 #include <torch/types.h>
 
 #include <algorithm>
@@ -32,17 +32,6 @@ void add_to(at::Tensor& sum, at::Tensor value, const Weight& weight) {
 /// From coarse to fine.
 constexpr std::array<at::ScalarType, 4> kTypes{at::kBFloat16, at::kHalf, at::kFloat, at::kDouble};
 
-/// If the error is that an operator has no second derivative, what it says, in a line; else nothing.
-std::string missing_derivative(const std::exception& error) {
-  const auto* own = dynamic_cast<const c10::Error*>(&error);
-  std::string message = own != nullptr ? own->what_without_backtrace() : error.what();
-  message = message.substr(0, message.find('\n'));
-  const auto says = [&message](const char* text) { return message.find(text) != std::string::npos; };
-  const bool missing = dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr ||
-                       (says("derivative") && says("not implemented")) || says("differentiate twice");
-  return missing ? message : "";
-}
-
 /// Shares of ranks that differ by less are the same, rounded.
 constexpr double kAlike = 0.01;
 
@@ -50,6 +39,13 @@ constexpr double kAlike = 0.01;
 
 Weight::Weight(const BackwardOptions& options)
     : factor(options.represents() / options.scale()), divisor(options.scale_tensor()) {}
+
+Weight Weight::size() const {
+  auto size = *this;
+  size.factor = std::abs(factor);
+  if (divisor.defined()) size.divisor = divisor.abs();
+  return size;
+}
 
 void Window::open(std::vector<DueParameter> due, std::vector<Probes> probes, bool joint) {
   open_ = true;
@@ -84,7 +80,7 @@ Window::Sum Window::product_or_reason(size_t i, const at::Tensor& gradient, bool
     return product_of(i, gradient, retain_graph);
   } catch (const std::exception& error) {
     Sum none;
-    none.why = missing_derivative(error);
+    none.why = detail::missing_derivative(error);
     if (none.why.empty()) throw;
     return none;
   }
@@ -104,7 +100,7 @@ std::vector<Window::Sum> Window::joint_product(
   try {
     products = hessian_vector_product(gradients, parameters, probes, retain_graph);
   } catch (const std::exception& error) {
-    const auto why = missing_derivative(error);
+    const auto why = detail::missing_derivative(error);
     if (why.empty()) throw;
     for (size_t i = 0; i < due_.size(); ++i) sums[i].why = asked[i] ? why : "";
     return sums;
@@ -149,7 +145,7 @@ void Window::add(const GraphGradients& gradients, const Weight& weight, bool ret
   for (const auto& size : gradients.sizes) {
     if (size.defined()) scale = scale.defined() ? at::maximum(scale, size.to(scale.device())) : size;
   }
-  add_to(gradient_scale_, scale, weight);
+  add_to(gradient_scale_, scale, weight.size());
   int64_t first = 0, second = 0;
   for (size_t i = 0; i < found.size(); ++i) {
     if (!gradients.wanted[i].defined()) continue;
@@ -240,7 +236,7 @@ Measurements Window::take() {
   Measurements result;
   result.measured = measured;
   result.products = products_;
-  if (gradient_scale_.defined() && has_second_probe()) result.gradient_scale = std::abs(gradient_scale_.item<double>());
+  if (gradient_scale_.defined() && has_second_probe()) result.gradient_scale = gradient_scale_.item<double>();
   for (size_t i = 0; i < due_.size(); ++i) {
     auto& sum = sums_[i];
     // Of one that was frozen on the way a part was measured.

@@ -13,6 +13,7 @@ namespace sgdph {
 /// How much a call's products count: r / s for a loss that represents r and is scaled by s.
 struct Weight {
   explicit Weight(const BackwardOptions& options);
+  Weight size() const;  ///< without its sign
   double factor = 1;
   at::Tensor divisor;  ///< undefined: none
 };

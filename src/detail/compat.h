@@ -4,6 +4,7 @@
 // asked for, not version numbers: distributions and nightly builds have their own.
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/autograd/edge.h>
 #include <torch/csrc/autograd/function.h>
@@ -11,6 +12,7 @@
 #include <torch/optim/optimizer.h>
 
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -47,6 +49,19 @@ auto own_node(Kind* node) {
 inline bool is_operator(const torch::autograd::Node& node) {
   return dynamic_cast<const torch::autograd::TraceableFunction*>(&node) != nullptr ||
          std::strstr(typeid(node).name(), "generated") != nullptr;
+}
+
+/// If the error is that an operator has no second derivative, what it says, in a line; else nothing. As a rule the
+/// exception has no type of its own: those that LibTorch's graphs and derivatives throw, and Python's functions that
+/// may be differentiated once, are known by their words.
+inline std::string missing_derivative(const std::exception& error) {
+  const auto* own = dynamic_cast<const c10::Error*>(&error);
+  std::string message = own != nullptr ? own->what_without_backtrace() : error.what();
+  message = message.substr(0, message.find('\n'));
+  const auto says = [&message](const char* text) { return message.find(text) != std::string::npos; };
+  const bool missing = dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr ||
+                       (says("derivative") && says("not implemented")) || says("differentiate twice");
+  return missing ? message : "";
 }
 
 /// The key of a parameter in `torch::optim::Optimizer::state()`: the printed address in 1.x, the address itself in 2.x.

@@ -1,6 +1,8 @@
 #include "hooks.h"
 
 #include <torch/csrc/autograd/cpp_hook.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/types.h>
 
 #include <cstring>
@@ -111,6 +113,27 @@ void put_back_leaf_hooks([[maybe_unused]] const Leaf& leaf, [[maybe_unused]] Lea
 }
 
 }  // namespace
+
+bool is_added_to(const at::Tensor& leaf) {
+  const auto* asked = torch::autograd::get_current_graph_task_exec_info();
+  if (asked == nullptr) return false;
+  if (asked->empty()) return true;
+  const auto found = asked->find(torch::autograd::impl::try_get_grad_accumulator(leaf).get());
+  return found != asked->end() && found->second.needed_;
+}
+
+void at_end_of_pass(std::function<void()> action) {
+  struct End {
+    std::function<void()> action;
+    ~End() { once(); }
+    void once() {
+      if (const auto now = std::exchange(action, nullptr)) now();
+    }
+  };
+  const auto end = std::make_shared<End>();
+  end->action = std::move(action);
+  torch::autograd::Engine::get_default_engine().queue_callback([end] { end->once(); });
+}
 
 LeafHooksAside::LeafHooksAside(const std::vector<at::Tensor>& leaves) {
   if (!kTensorHooksRunFirst) return;

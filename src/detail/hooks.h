@@ -64,6 +64,32 @@ void remove_hooks(Node& node, const Is& is) {
   if constexpr (kTensorHooksRunFirst) remove_from(first_hooks(node));
 }
 
+/// A hook of a tensor that looks on and changes nothing.
+class Onlooker : public PreHook {
+ public:
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) final {
+    if (!gradients.empty() && gradients[0].defined()) see();
+    return gradients;
+  }
+
+ private:
+  virtual void see() = 0;
+};
+
+/// Whether a hook of the leaf may change what comes.
+inline bool has_changing_hooks(const at::Tensor& leaf) {
+  const auto& hooks = leaf_hooks(leaf);
+  return std::any_of(hooks.begin(), hooks.end(), [](const auto& hook) {
+    return dynamic_cast<const Onlooker*>(hook.get()) == nullptr;
+  });
+}
+
+/// Of a hook of this leaf: whether the pass under way adds to its gradient; it may be asked for the gradient alone.
+bool is_added_to(const at::Tensor& leaf);
+
+/// Of a hook: does this when the pass under way is over, be it by an error.
+void at_end_of_pass(std::function<void()> action);
+
 /// Keeps the hooks of these leaves from seeing what is no gradient of the loss: second derivatives, say.
 class LeafHooksAside {
  public:

@@ -316,7 +316,7 @@ TEST_F(Quadratic, CallingBothBackwardsIsAnErrorThatSaysSo) {
 }
 
 TEST(Backward, APlainPassOfAnotherLossIsSeenWhateverItReaches) {
-  // The largest parameter, at which cleared gradients are seen, is in neither loss.
+  // The largest parameter is in neither loss.
   auto largest = make_leaf(9), x = make_leaf(3), y = make_leaf(4);
   SGDPH optimizer(Parameters{largest, x, y}, SGDPHOptions(0.1).refresh(Refresh::All));
   const auto of_x = [&] { return x.pow(3).sum(); };
@@ -339,6 +339,26 @@ TEST(Backward, APlainPassOfAnotherLossIsSeenWhateverItReaches) {
     EXPECT_NO_THROW(optimizer.step());
   }
 
+  // A plain pass may also come first, before a window is begun.
+  for (int step = 0; step < 2; ++step) {
+    for (auto* other : {&largest, &y, &x}) {
+      optimizer.zero_grad();
+      other->pow(3).sum().backward();
+      EXPECT_ERROR(optimizer.backward(of_x()), "SGDPH::backward", "loss.backward()");
+    }
+    optimizer.zero_grad();
+    optimizer.backward(of_x());
+    EXPECT_NO_THROW(optimizer.step());
+  }
+  // The first hook of a tensor's own drops others of its list.
+  y.register_hook([](const at::Tensor&) {});
+  for (int step = 0; step < 2; ++step) {
+    optimizer.zero_grad();
+    optimizer.backward(of_x());
+    of_y().backward();
+    EXPECT_ERROR(optimizer.step(), "SGDPH::step", "loss.backward()");
+  }
+
   // What was cleared by hand before the other pass no longer counts.
   optimizer.zero_grad();
   optimizer.backward(of_x());
@@ -350,6 +370,45 @@ TEST(Backward, APlainPassOfAnotherLossIsSeenWhateverItReaches) {
   x.mutable_grad().zero_();
   of_x().backward();
   EXPECT_NO_THROW(optimizer.step());
+}
+
+TEST(Backward, GradientsThatAreAskedForOrWrittenAreNoPass) {
+  auto x = make_leaf(3), y = make_leaf(4);
+  SGDPH optimizer(Parameters{x, y}, SGDPHOptions(0.01).refresh(Refresh::All).rule(Rule::Paper));
+  const auto loss = [&] { return x.pow(3).sum() + y.pow(3).sum(); };
+  const auto ask = [&] { torch::autograd::grad({loss()}, {x, y}); };
+  for (int step = 0; step < 3; ++step) {
+    optimizer.zero_grad();
+    ask();
+    for (auto* leaf : {&x, &y}) leaf->mutable_grad() = torch::ones_like(*leaf).detach();  // of a penalty, say
+    optimizer.backward(loss());
+    ask();
+    for (auto* leaf : {&x, &y}) leaf->mutable_grad() = leaf->grad() * 0.5;
+    EXPECT_NO_THROW(optimizer.step());
+    EXPECT_EQ(optimizer.last_step().blocks_refreshed.size(), 2);
+  }
+}
+
+TEST(Backward, APlainPassThatFailsLeavesAWatchThatGoesOn) {
+  auto x = make_leaf(3), y = make_leaf(4);
+  SGDPH optimizer(Parameters{x, y}, SGDPHOptions(0.01).refresh(Refresh::All));
+  const auto loss = [&] { return x.pow(3).sum() + y.pow(3).sum(); };
+  bool fails = true;
+  // The other one is reached first.
+  x.register_hook([&](const at::Tensor&) -> void { TORCH_CHECK(!fails, "the hook failed"); });
+  for (int step = 0; step < 2; ++step) {
+    fails = true;
+    EXPECT_ERROR(loss().backward(), "the hook failed");
+    fails = false;
+    optimizer.zero_grad();
+    optimizer.backward(loss());
+    loss().backward();
+    EXPECT_ERROR(optimizer.step(), "SGDPH::step", "loss.backward()");
+    optimizer.zero_grad();
+    optimizer.backward(loss());
+    EXPECT_NO_THROW(optimizer.step());
+    optimizer.zero_grad();
+  }
 }
 
 TEST(Backward, WhatWasClearedByHandIsNotMeasuredWithAPlainPassAfterIt) {

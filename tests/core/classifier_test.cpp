@@ -184,6 +184,11 @@ TEST(Classifier, ComplexParametersAreFirstOrder) {
   EXPECT_EQ(nameless.partition().entries[0].reason, "complex");
   EXPECT_EQ(nameless.partition().blocks(), 1);
   EXPECT_ERROR(SGDPH(Named({{"wave", wave}}), {}, blocks_named({"*"})), "wave", "complex");
+  const auto before = wave.detach().clone();
+  const auto real = nameless.param_groups()[0].params()[1];
+  train_step(nameless, [&] { return at::real(wave * wave.conj()).sum() + real.pow(4).sum(); });
+  EXPECT_TRUE(torch::allclose(wave.detach(), 0.82 * before)) << "0.1 times 0.9 of the gradient 2 w";
+  EXPECT_EQ(nameless.last_step().blocks_refreshed.size(), 1) << "the guard's look beside it";
 }
 
 TEST(NamedTensors, AreAsPublishedWithNames) {

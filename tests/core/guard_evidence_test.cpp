@@ -119,6 +119,21 @@ TEST(SlowNoFalseMark, OfALossOfSmallWeight) {
   expect_no_mark<Auxiliary>(300, false);
 }
 
+TEST(NoFalseMark, AndNoBlockOfLossesWhoseScalesHaveOppositeSigns) {
+  torch::manual_seed(6);
+  nn::Sequential model(nn::Conv2d(2, 5, 3), nn::BatchNorm2d(5), nn::Tanh(), nn::Flatten(), nn::Linear(20, 4));
+  SGDPH optimizer(model, SGDPHOptions(0.1).refresh(Refresh::All));
+  const auto inputs = torch::randn({8, 2, 4, 4});
+  const auto labels = torch::randint(4, {8}, torch::kLong);
+  for (const double sign : {1., -1.}) {
+    const auto loss = nn::functional::cross_entropy(model->forward(inputs), labels);
+    optimizer.backward(sign * loss, BackwardOptions().scale(sign));
+  }
+  optimizer.step();
+  EXPECT_EQ(with_reason(optimizer, "no curvature above rounding"), std::set<std::string>{"0.bias"})
+      << "batch norm takes it off again: " << optimizer.partition();
+}
+
 struct Critic : nn::Module {
   Critic() {
     torch::manual_seed(8);
