@@ -9,6 +9,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <array>
@@ -42,6 +43,28 @@ std::string text_of(const sockaddr* address, socklen_t length) {
   std::array<char, NI_MAXHOST> text{};
   ::getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
   return text.data();
+}
+
+void set_port(sockaddr& address, int64_t port) {
+  const auto number = htons(static_cast<uint16_t>(port));
+  if (address.sa_family == AF_INET) reinterpret_cast<sockaddr_in&>(address).sin_port = number;
+  if (address.sa_family == AF_INET6) reinterpret_cast<sockaddr_in6&>(address).sin6_port = number;
+}
+
+bool accepts(const addrinfo& there) {
+  constexpr int kPatience = 2000;  // milliseconds
+  const int socket = ::socket(there.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (socket < 0) return false;
+  bool accepted = ::connect(socket, there.ai_addr, there.ai_addrlen) == 0;
+  if (!accepted && errno == EINPROGRESS) {
+    pollfd answer{socket, POLLOUT, 0};
+    int error = 0;
+    socklen_t length = sizeof error;
+    accepted = ::poll(&answer, 1, kPatience) == 1 && ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 &&
+               error == 0;
+  }
+  ::close(socket);
+  return accepted;
 }
 
 }  // namespace
@@ -98,6 +121,15 @@ bool is_taken(int64_t port) {
   six.sin6_family = AF_INET6;
   six.sin6_port = four.sin_port;
   return cannot_bind(AF_INET, four) || cannot_bind(AF_INET6, six);
+}
+
+bool is_listening(const std::string& host, int64_t port) {
+  const auto found = look_up(host);
+  for (auto* one = found.get(); one != nullptr; one = one->ai_next) {
+    set_port(*one->ai_addr, port);
+    if (accepts(*one)) return true;
+  }
+  return false;
 }
 
 bool is_loopback(const std::string& address) {

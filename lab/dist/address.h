@@ -19,6 +19,9 @@ int64_t free_port();
 /// Whether another program has this port of this host already.
 bool is_taken(int64_t port);
 
+/// Whether anybody listens at this port of a host. Waits for its answer a second or two at most.
+bool is_listening(const std::string& host, int64_t port);
+
 bool is_loopback(const std::string& address);
 
 /// The variable with the interfaces to use, which c10d reads in Python only.

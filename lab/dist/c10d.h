@@ -19,11 +19,13 @@ namespace sgdph::lab::dist {
 
 using Milliseconds = std::chrono::milliseconds;
 
+/// A UserError if this build cannot do what is below.
+void check_built_for(const Environment& environment);
+
 /// Short texts that all ranks see, kept by rank 0 or by torchrun's agent. Errors are exceptions with c10d's words. An
 /// object serves one thread.
 class Store {
  public:
-  /// A UserError if this build cannot.
   Store(const Environment& environment, Milliseconds timeout);
   ~Store();
   Store(const Store&) = delete;

@@ -20,6 +20,7 @@ struct Names {
   const char* size;
   const char* local_rank;
   const char* local_size;
+  const char* cores = "";
 };
 
 constexpr Names kTorchrun{"RANK and WORLD_SIZE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
@@ -27,7 +28,8 @@ constexpr std::array<Names, 3> kOthers{
     {{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
       "OMPI_COMM_WORLD_LOCAL_SIZE"},
      {"Hydra", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
-     {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"}}};
+     {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
+      "SLURM_CPUS_PER_TASK"}}};
 
 class Variables {
  public:
@@ -81,7 +83,18 @@ std::optional<Environment> read(const Names& names, const Variables& variables) 
   const auto on_host = variables.text(names.local_size);
   found.local_size =
       std::max<int64_t>(1, number_from<int64_t>(on_host.substr(0, on_host.find_first_of("(,"))).value_or(1));
+  found.cores = variables.number(names.cores, 1, kMost).value_or(0);
   return found;
+}
+
+/// What one launcher does not say of the host, and another does: RANK set by hand within a step of Slurm, or PMI_RANK
+/// by Slurm itself.
+void complete(Environment& chosen, const Environment& other) {
+  if (chosen.local_size == 1 && other.local_size > 1) {
+    chosen.local_rank = other.local_rank;
+    chosen.local_size = other.local_size;
+  }
+  if (chosen.cores == 0) chosen.cores = other.cores;
 }
 
 void read_master(Environment& found, const Variables& variables) {
@@ -110,18 +123,20 @@ Environment read_environment(const GetVariable& get) {
     if (!other) continue;
     if (!chosen) {
       chosen = other;
-    } else if (!torchrun && (other->rank != chosen->rank || other->size != chosen->size)) {
-      // torchrun itself may have been started by the other.
+    } else if (other->rank == chosen->rank && other->size == chosen->size) {
+      complete(*chosen, *other);
+    } else if (!torchrun) {  // which may itself have been started by the other
       fail(
           "this is rank {} of {} by {}, and rank {} of {} by {}; unset the variables of one of them", chosen->rank,
           chosen->size, chosen->launcher, other->rank, other->size, other->launcher);
     }
   }
-  if (!chosen || chosen->alone()) return {};
+  if (!chosen) return {};
+  chosen->error_file = variables.text("TORCHELASTIC_ERROR_FILE");
+  if (chosen->alone()) return *chosen;  // as one is that torchrun goes on with when the others' hosts are lost
   read_master(*chosen, variables);
   chosen->launcher_has_store = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   chosen->restarts = variables.number("TORCHELASTIC_RESTART_COUNT", 0, kMost).value_or(0);
-  chosen->error_file = variables.text("TORCHELASTIC_ERROR_FILE");
   return *chosen;
 }
 

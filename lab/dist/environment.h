@@ -12,6 +12,7 @@ struct Environment {
   int64_t size = 1;
   int64_t local_rank = 0;  ///< on its host
   int64_t local_size = 1;  ///< processes of its host; 1 if the launcher does not say
+  int64_t cores = 0;       ///< that are this one's alone; 0 if the launcher does not say
   std::string address;     ///< where rank 0 is
   int64_t port = 0;
   std::string launcher;             ///< for messages: "torchrun", "Open MPI"; empty if there is none

@@ -3,15 +3,17 @@
 
 namespace sgdph::lab::dist {
 
-struct Store::Impl {};
-
-Store::Store(const Environment& environment, Milliseconds) {
+void check_built_for(const Environment& environment) {
   fail(
       "{} started {} processes, and this sgdph was built without Gloo, by which they would work together: install "
       "libgloo-dev (for a LibTorch of your own, name Gloo's headers in SGDPH_GLOO_INCLUDE_DIR) and build again; one "
       "process works as it is",
       environment.launcher, environment.size);
 }
+
+struct Store::Impl {};
+
+Store::Store(const Environment&, Milliseconds) {}
 Store::~Store() = default;
 void Store::set(const std::string&, const std::string&) {}
 std::optional<std::string> Store::get(const std::string&) {

@@ -25,24 +25,7 @@ std::string are_gone(const std::vector<std::string>& silent, const std::string& 
   return fmt::format("{} {} gone or stopped ({})", fmt::join(silent, ", "), silent.size() == 1 ? "is" : "are", words);
 }
 
-std::atomic<Roster*> present{nullptr};
 std::terminate_handler usual_end = nullptr;
-
-/// Threads of Gloo throw where nobody catches, if ranks send each other what does not fit.
-[[noreturn]] void end_by_exception() {
-  if (auto* roster = present.exchange(nullptr)) {
-    std::string words = "an unknown error";
-    try {
-      if (const auto error = std::current_exception()) std::rethrow_exception(error);
-    } catch (const std::exception& error) {
-      words = plain(error);
-    } catch (...) {
-    }
-    roster->fail(words);
-  }
-  if (usual_end != nullptr) usual_end();
-  std::abort();
-}
 
 }  // namespace
 
@@ -57,6 +40,29 @@ void end_process(const Environment& environment, const std::string& line) {
   print(stderr, "{}sgdph: {}\n", over_progress(), line);
   std::fflush(nullptr);
   std::_Exit(kLostPeers);
+}
+
+std::atomic<Roster::Impl*> Roster::Impl::present{nullptr};
+
+void Roster::Impl::watch_exceptions() {
+  present = this;
+  if (usual_end == nullptr) usual_end = std::set_terminate(end_by_exception);
+}
+
+void Roster::Impl::end_by_exception() {
+  if (auto* impl = present.exchange(nullptr)) {
+    std::string words = "an unknown error";
+    try {
+      if (const auto error = std::current_exception()) std::rethrow_exception(error);
+    } catch (const std::exception& error) {
+      words = plain(error);
+    } catch (...) {
+    }
+    if (impl->members.empty()) impl->no_store(words);
+    impl->ask_for_blame(words);
+  }
+  if (usual_end != nullptr) usual_end();
+  std::abort();
 }
 
 std::vector<Pulse> Roster::Impl::pulses(Store& by) const {
@@ -103,9 +109,22 @@ std::string Roster::Impl::blame(Store& by, const std::string& words) {
   return fmt::format("the connection to another rank failed ({})", words);
 }
 
+/// Each rank looks at the next one's signs of life, whether or not they meet: a collective need not notice that a rank
+/// is gone, NCCL's on a GPU above all. Empty as long as they come.
+std::string Roster::Impl::silent_neighbour(Store& by) {
+  const auto next = (environment.rank + 1) % environment.size;
+  auto pulse = by.get(key_of("pulse", next)).value_or("");
+  if (pulse != neighbours_pulse) {
+    neighbours_pulse = std::move(pulse);
+    heard = Clock::now();
+  }
+  return Clock::now() - heard < patience() ? "" : are_gone({name(next)}, "no sign of life");
+}
+
 /// The signs of life, and a look at those of trouble.
 void Roster::Impl::work(Store& by) {
   const auto alarm = watch_store();
+  heard = Clock::now();
   std::unique_lock lock(mutex);
   for (int64_t beats = 1; !stopping; ++beats) {
     const auto question = asked;
@@ -114,6 +133,7 @@ void Roster::Impl::work(Store& by) {
     try {
       by.set(key_of("pulse", environment.rank), fmt::format("{} {}", beats, collectives.load()));
       trouble = by.get("failure");
+      if (const auto silent = silent_neighbour(by); !trouble && !silent.empty()) trouble = silent;
       note_answer();
       if ((trouble || question) && !leaving) tell_and_end(by, trouble ? *trouble : blame(by, *question));
     } catch (const std::exception& error) {
@@ -135,7 +155,9 @@ void Roster::Impl::work(Store& by) {
 
 Roster::Roster(const Environment& environment, const nlohmann::json& facts, Milliseconds timeout)
     : impl_(std::make_unique<Impl>(environment, timeout)) {
+  check_built_for(environment);
   auto& self = *impl_;
+  self.watch_exceptions();
   self.join(facts);
   const auto alarm = self.watch_store();
   // The main thread's may be waiting for something.
@@ -159,8 +181,6 @@ Roster::Roster(const Environment& environment, const nlohmann::json& facts, Mill
     }
     impl->changed.notify_all();
   }).detach();
-  present = this;
-  if (usual_end == nullptr) usual_end = std::set_terminate(end_by_exception);
 }
 
 /// Whether it has ended.
@@ -172,7 +192,7 @@ bool Roster::Impl::stop_pulse(Milliseconds time) {
 }
 
 Roster::~Roster() {
-  present = nullptr;
+  Impl::present = nullptr;
   impl_->stop_pulse(Milliseconds(1000));
 }
 

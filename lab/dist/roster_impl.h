@@ -98,6 +98,9 @@ struct Roster::Impl {
   std::atomic<Clock::rep> answered{
       Clock::now().time_since_epoch().count()};  ///< when the store last did, to the thread
 
+  std::string neighbours_pulse;  ///< of the thread
+  Clock::time_point heard;       ///< when it changed last
+
   std::mutex mutex;  ///< of what follows
   std::condition_variable changed;
   std::atomic<bool> stopping{false};  ///< all ranks are done
@@ -123,6 +126,7 @@ struct Roster::Impl {
   }
   std::string place() const { return fmt::format("{}:{}", environment.address, environment.port); }
   bool keeps_store() const { return environment.rank == 0 && !environment.launcher_has_store; }
+  std::string keeper() const { return environment.launcher_has_store ? environment.launcher : "rank 0"; }
 
   [[noreturn]] void end(const std::string& text) const { end_process(environment, self() + ": " + text); }
 
@@ -159,7 +163,9 @@ struct Roster::Impl {
                                              : fmt::format("interface {}", interfaces);
   }
   void join(nlohmann::json facts);
+  void wait_for_listener() const;
   void open_store();
+  [[noreturn]] void no_store(const std::string& words) const;
   std::string wait_at_start(const std::string& key, Clock::time_point deadline);
   void check_same(const nlohmann::json& first, const nlohmann::json& own);
   std::vector<int64_t> missing(const char* what);
@@ -180,10 +186,16 @@ struct Roster::Impl {
   }
 
   void work(Store& by);
+  std::string silent_neighbour(Store& by);
   std::vector<Pulse> pulses(Store& by) const;
   std::vector<std::string> silent_between(const std::vector<Pulse>& before, const std::vector<Pulse>& after) const;
   std::string blame(Store& by, const std::string& words);
   [[noreturn]] void ask_for_blame(const std::string& words);
+
+  static std::atomic<Impl*> present;
+  /// Threads of c10d throw where nobody catches, if ranks send each other what does not fit, or a stranger anything.
+  void watch_exceptions();
+  [[noreturn]] static void end_by_exception();
   bool stop_pulse(Milliseconds time);
   void tell_own_end(const std::string& reason);
 };

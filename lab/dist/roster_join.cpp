@@ -11,6 +11,8 @@ namespace {
 constexpr const char* kOtherTorchrun =
     "if torchrun is of another PyTorch version than this program, set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 and use "
     "--rdzv-backend=c10d or --standalone";
+constexpr Milliseconds kFirstAnswer{20000};
+constexpr int64_t kMostVisitors = 1 << 30;
 
 /// The first thing that two ranks do not agree about; empty if there is none.
 std::string difference(
@@ -33,33 +35,51 @@ std::string difference(
 
 }  // namespace
 
+void Roster::Impl::wait_for_listener() const {
+  const auto deadline = Clock::now() + timeout;
+  while (!is_listening(environment.address, environment.port)) {
+    if (Clock::now() > deadline) {
+      end(fmt::format(
+          "{} did not come: nobody listens at {} within {} s; is the command running there, with this MASTER_ADDR and "
+          "MASTER_PORT?",
+          keeper(), place(), in_seconds(timeout)));
+    }
+    std::this_thread::sleep_for(Milliseconds(20));
+  }
+}
+
+void Roster::Impl::no_store(const std::string& words) const {
+  end(fmt::format(
+      "what listens at {} is not the store of {} ({}); {}", place(), keeper(), words,
+      environment.launcher_has_store
+          ? kOtherTorchrun
+          : "is another program at this port, or another version of LibTorch on one of the hosts?"));
+}
+
 void Roster::Impl::open_store() {
-  const auto who = environment.launcher_has_store ? environment.launcher : "rank 0";
-  const Alarm alarm(timeout, [this, who] {
-    end(fmt::format(
-        "nothing at {} answers as the store of {} within {} s; {}", place(), who, in_seconds(timeout),
-        environment.launcher_has_store
-            ? kOtherTorchrun
-            : "is another program at this port, or another version of LibTorch on one of the hosts?"));
-  });
   if (keeps_store() && is_taken(environment.port)) {
     end(fmt::format("port {} is taken on this host; choose another MASTER_PORT", environment.port));
   }
-  std::string what = "cannot find rank 0";
   try {
     resolve(environment.address);
-    what = fmt::format("cannot reach the store of {} at {}", who, place());
-    store = std::make_unique<Store>(environment, timeout);
-    store->add("visitors", 1);  // the first word, which another protocol would not answer
-  } catch (const UserError&) {
-    throw;
+    if (!keeps_store()) wait_for_listener();
   } catch (const std::exception& error) {
-    auto text = plain(error);
+    end(fmt::format("cannot find {} ({})", keeper(), plain(error)));
+  }
+  // A store answers at once, whatever its process does.
+  const auto time = std::min(timeout, kFirstAnswer);
+  const Alarm alarm(time, [&] { no_store(fmt::format("no answer within {} s", in_seconds(time))); });
+  try {
+    store = std::make_unique<Store>(environment, timeout);
+    // The first word, which another protocol would not answer, or with anything.
+    const auto visitors = store->add("visitors", 1);
+    if (visitors < 1 || visitors > kMostVisitors) no_store("its answer makes no sense");
+  } catch (const std::exception& error) {
+    const auto text = plain(error);
     if (text.find("in use") != std::string::npos) {
       end(fmt::format("port {} is taken on this host ({}); choose another MASTER_PORT", environment.port, text));
     }
-    if (environment.launcher_has_store) text += fmt::format("; {}", kOtherTorchrun);
-    end(fmt::format("{} ({})", what, text));
+    no_store(text);
   }
 }
 
@@ -123,6 +143,10 @@ void Roster::Impl::join(nlohmann::json facts) {
   facts["the number of ranks"] = environment.size;
   // What is met here and is no failure of the others is a lost store.
   try {
+    // It is left alone: what is told in its store would end it.
+    if (environment.rank != 0 && store->get("roster")) {
+      end(fmt::format("another run is under way at {} already; choose another MASTER_PORT", place()));
+    }
     if (store->add(key_of("arrivals", environment.rank), 1) != 1) {
       end(fmt::format(
           "there is a rank {} at {} already; another run uses this port, or two processes have the same RANK",
@@ -149,8 +173,9 @@ void Roster::Impl::join(nlohmann::json facts) {
     for (const auto& one : list) {
       members.push_back({one.at("host").get<std::string>(), one.at("address").get<std::string>()});
     }
-  } catch (const UserError&) {
-    throw;
+  } catch (const UserError& error) {  // in GLOO_SOCKET_IFNAME
+    tell_own_end(error.what());
+    end(first_line(error.what()));
   } catch (const std::exception& error) {
     end(store_is_gone(plain(error)));
   }

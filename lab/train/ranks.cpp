@@ -32,7 +32,9 @@ void take_environment(settings::Settings& settings, const dist::Environment& env
   }
   settings.ranks = environment.size;
   if (environment.alone()) return;
-  if (settings.threads == 0) {
+  if (settings.threads == 0 && environment.cores > 0) {
+    settings.threads = std::min(core_count(), environment.cores);
+  } else if (settings.threads == 0) {
     // By hand nobody says how many share this host, but then a loopback address does.
     const bool one_host = environment.address == "localhost" || dist::is_loopback(environment.address);
     const auto here = one_host ? environment.size : environment.local_size;

@@ -63,6 +63,13 @@ TEST(Environment, OneProcessOfALauncherNeedsNoAddress) {
   EXPECT_TRUE(read({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).alone());
 }
 
+TEST(Environment, OneProcessOfTorchrunIsKnownAsTorchruns) {
+  // An elastic job that lost all hosts but one starts again alone, and has to go on with its run.
+  const auto found = read({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"TORCHELASTIC_RUN_ID", "job"}});
+  EXPECT_TRUE(found.alone());
+  EXPECT_EQ(found.launcher, "torchrun");
+}
+
 TEST(Environment, AnAllocationOfSlurmWithoutAStepIsOneProcess) {
   EXPECT_TRUE(read({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "8"}}).alone());
   EXPECT_TRUE(read({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_STEP_ID", "batch"}}).alone());
@@ -98,9 +105,24 @@ TEST(Environment, ReadsWhatElseTorchrunAndSlurmSay) {
        {"SLURM_STEP_NUM_TASKS", "4"},
        {"SLURM_STEP_ID", "7"},
        {"SLURM_LOCALID", "1"},
-       {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}}));
+       {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"},
+       {"SLURM_CPUS_PER_TASK", "6"}}));
   EXPECT_EQ(slurm.local_rank, 1);
   EXPECT_EQ(slurm.local_size, 2);
+  EXPECT_EQ(slurm.cores, 6);
+}
+
+TEST(Environment, ASecondLauncherThatAgreesSaysWhatTheFirstDoesNot) {
+  const Variables step{{"SLURM_PROCID", "3"},  {"SLURM_STEP_NUM_TASKS", "4"},          {"SLURM_STEP_ID", "7"},
+                       {"SLURM_LOCALID", "1"}, {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"}, {"SLURM_CPUS_PER_TASK", "6"}};
+  for (Variables first : {Variables{{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}}, {{"RANK", "3"}, {"WORLD_SIZE", "4"}}}) {
+    first.insert(step.begin(), step.end());
+    const auto found = read(with_master(first));
+    EXPECT_EQ(found.rank, 3);
+    EXPECT_EQ(found.local_rank, 1);
+    EXPECT_EQ(found.local_size, 2);
+    EXPECT_EQ(found.cores, 6);
+  }
 }
 
 void expect_refused(const Variables& variables, const std::vector<std::string>& says) {
