@@ -72,21 +72,23 @@ TEST(Group, ARankThatGivesUpTakesTheOthersWithIt) {
 
 TEST(Group, ARankThatHangsIsNoticedByRanksThatDoNotMeet) {
   constexpr int kKilled = -1;
-  if (!test::is_rank()) return test::run_in_processes(3, {kLostPeers, kKilled, kLostPeers});
-  auto options = test::quick_group();
-  options.timeout = 3;
-  Group group(environment(), options);
-  group.connect();
-  if (group.rank() == 1) {
-    const auto stopped = ::getpid();
-    if (::fork() == 0) {
-      ::sleep(8);
-      ::kill(stopped, SIGKILL);
-      ::_exit(0);
+  const auto body = [] {
+    auto options = test::quick_group();
+    options.timeout = 3;
+    Group group(environment(), options);
+    group.connect();
+    if (group.rank() == 1) {
+      const auto stopped = ::getpid();
+      if (::fork() == 0) {
+        ::sleep(8);
+        ::kill(stopped, SIGKILL);
+        ::_exit(0);
+      }
+      ::kill(stopped, SIGSTOP);
     }
-    ::kill(stopped, SIGSTOP);
-  }
-  std::this_thread::sleep_for(std::chrono::seconds(20));
+    std::this_thread::sleep_for(std::chrono::seconds(20));
+  };
+  test::run_in_processes(3, body, {kLostPeers, kKilled, kLostPeers});
 }
 
 TEST(Group, RanksThatSendWhatDoesNotFitEndWithCode75) {
