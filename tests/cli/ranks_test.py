@@ -142,17 +142,18 @@ class Results(RankTest):
     @support.slow
     def test_settings_mean_on_ranks_what_they_mean_to_one_process_that_accumulates(self):
         one, two = self.folder / "one", self.folder / "two"
-        # With a validation split one rank has no batch in the last step of an epoch.
-        for words in (["--val-split", 0.2], ["--curvature-batch", 0.5], ["--amp", "bf16"], ["--clip-grad-norm", 0.5],
-                      ["--label-smoothing", 0.1, "--eval-every", 0.5]):
+        # With a validation split one rank has no batch in the last step of an epoch. Not every LibTorch's layer norm works with autocast.
+        for words in (["--val-split", 0.2], ["--curvature-batch", 0.5], ["--amp", "bf16", "--norm", "instance"],
+                      ["--clip-grad-norm", 0.5], ["--label-smoothing", 0.1, "--eval-every", 0.5]):
+            plain = self.PLAIN if "--norm" not in words else self.PLAIN[2:]
             with self.subTest(words=words):
-                self.succeed(*self.small("sgd-ph", 2, one, *self.PLAIN, *words, "--accumulate", 4))
-                self.together(2, *self.small("sgd-ph", 2, two, *self.PLAIN, *words, "--accumulate", 2))
+                self.succeed(*self.small("sgd-ph", 2, one, *plain, *words, "--accumulate", 2))
+                self.together(2, *self.small("sgd-ph", 2, two, *plain, *words))
                 for weights in {path.name for path in one.glob("*.pt")}:
                     self.assertEqual((one / weights).read_bytes(), (two / weights).read_bytes(), weights)
                 self.assertEqual(self.losses(one), self.losses(two))
-            shutil.rmtree(one)
-            shutil.rmtree(two)
+            shutil.rmtree(one, ignore_errors=True)
+            shutil.rmtree(two, ignore_errors=True)
 
     @support.slow
     def test_a_run_goes_on_with_another_number_of_ranks_and_the_same_steps(self):
