@@ -21,11 +21,10 @@ class Resume(support.CommandTest):
         calm, wild = self.folder / "calm", self.folder / "wild"
         options = ["--checkpoint-every", 1, "--seed", 3, *extra]
         started = time.monotonic()
-        self.succeed(*self.small(opt, 1, None, "--dry-run"))
+        subprocess.run(self.command(*self.small(opt, 1, None, "--dry-run")), capture_output=True, check=True)
         startup = time.monotonic() - started
-        started = time.monotonic()
         self.succeed(*self.small(opt, epochs, calm, *options))
-        working = time.monotonic() - started - startup
+        whole = max(r["step"] for r in support.records(calm) if r["type"] == "epoch")
         rng = random.Random(opt)
         steps, half_written = [], 0
 
@@ -38,11 +37,12 @@ class Resume(support.CommandTest):
             child = subprocess.Popen(self.command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             if life % 4 == 3:  # while it starts
                 time.sleep(rng.uniform(0, startup))
-            else:  # while it trains and writes; so many such lives are too short for the whole run
+            else:  # while it trains and writes; so many steps are too few for the whole run, however fast it is
+                last = before + rng.randint(1, whole // (2 * kills))
                 deadline = time.monotonic() + 60
-                while newest() == before and time.monotonic() < deadline:
+                while newest() < last and time.monotonic() < deadline:
                     time.sleep(0.001)
-                time.sleep(rng.uniform(0, working / kills))
+                time.sleep(rng.uniform(0, 0.02))
             self.assertIsNone(child.poll(), "the run ended before it was killed")
             child.kill()
             child.wait()
