@@ -3,7 +3,7 @@
 #include "base/terminal.h"
 #include "option_values.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <functional>

@@ -2,7 +2,7 @@
 
 #include "optimizers/options.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 namespace sgdph::cli {

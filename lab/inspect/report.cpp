@@ -4,7 +4,7 @@
 #include "tables/statistics.h"
 #include "tables/table.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include "settings/settings.h"
 #include "tables/table.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

@@ -3,7 +3,7 @@
 #include "base/escape.h"
 #include "tables/svg.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 
 #include "base/escape.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
