@@ -177,6 +177,7 @@ void CurvatureOptimizer::update_curvature(const at::Tensor& loss, const Backward
   if (window.spoiled) return;
   impl_->open_window(*this);
   window.is_explicit = window.begun = true;
+  impl_->watch.hold();  // an abandoned batch may get no further than this
   const auto selected = select(window.due(), options.inputs());
   GraphRequest request;
   request.wanted = selected_parameters(window.due(), selected);

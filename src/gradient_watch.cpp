@@ -28,10 +28,11 @@ struct GradientWatch::Leaf {
   at::Tensor parameter;
   // Since the beginning.
   bool ours = false, others = false;   ///< such passes have added to the gradient
-  std::optional<WeakTensor> gradient;  ///< after the last of them; weak, since memory that was let go is to be free
+  bool held = false;                   ///< no pass has, but something belongs to it
+  std::optional<WeakTensor> gradient;  ///< as it was then; weak, since memory that was let go is to be free
   uint32_t version = 0;
 
-  bool is_reached() const { return ours || others; }
+  bool is_reached() const { return ours || others || held; }
   bool is_unchanged() const {
     const auto& now = parameter.grad();
     return gradient && now.defined() && gradient->_unsafe_get_target() == now.unsafeGetTensorImpl() &&
@@ -59,13 +60,22 @@ struct GradientWatch::State {
 
   void forget() {
     for (const auto& leaf : leaves) {
-      leaf->ours = leaf->others = false;
+      leaf->ours = leaf->others = leaf->held = false;
       leaf->gradient.reset();
     }
     ended = false;
   }
   void remember() {
     for (const auto& leaf : leaves) leaf->remember();
+  }
+  void hold() {
+    const auto is_reached = [](const auto& leaf) { return leaf->ours || leaf->others; };
+    if (std::any_of(leaves.begin(), leaves.end(), is_reached)) return;
+    for (const auto& leaf : leaves) leaf->held = leaf->parameter.grad().defined();
+    remember();
+  }
+  void let_go() {
+    for (const auto& leaf : leaves) leaf->held = false;
   }
   /// Whether all is gone that passes have added to; then it is forgotten. As a rule no values are looked at.
   bool look() {
@@ -100,6 +110,7 @@ class GradientWatch::Hook final : public detail::Onlooker {
     const std::lock_guard<std::mutex> lock(state->mutex);
     if (state->pass == State::kNone) {
       state->ended = state->look() || state->ended;
+      state->let_go();
       state->pass = State::kOthers;
       detail::at_end_of_pass([of = state_] {
         const auto ended = of.lock();
@@ -166,6 +177,11 @@ void GradientWatch::forget() {
   if (state_->pass != State::kNone) state_->pass = State::kForgotten;
 }
 
+void GradientWatch::hold() {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  state_->hold();
+}
+
 bool GradientWatch::cleared() {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   const bool before = std::exchange(state_->ended, false);
@@ -193,6 +209,7 @@ bool GradientWatch::both_left() const {
 
 GradientWatch::Ours::Ours(GradientWatch& watch) : state_(watch.state_) {
   const std::lock_guard<std::mutex> lock(state_->mutex);
+  state_->let_go();
   before_ = std::exchange(state_->pass, State::kOurs);
 }
 

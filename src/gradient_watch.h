@@ -23,6 +23,9 @@ class GradientWatch {
   /// A new beginning: passes up to now do not count. May be called by a hook in the middle of a pass, of which the rest
   /// does not count either.
   void forget();
+  /// Something belongs to the gradients as they are, and to no pass: that they are cleared ends it as well, as far as
+  /// there are any. Until the next pass, which they are those of from then on.
+  void hold();
 
   /// Whether the gradients were cleared since this was last asked; passes before that no longer count. Cleared they are
   /// if of all that passes have added to nothing is left: a single one may be cancelled, or be zero by nature.

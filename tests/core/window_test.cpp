@@ -206,18 +206,22 @@ const std::vector<Clear>& clears() {
   return all;
 }
 
-/// Every third step comes after a batch that was measured and thrown away.
-void expect_no_trace(const Way& way, const Clear& clear, bool update) {
-  SCOPED_TRACE(std::string(clear.name) + (update ? ", update_curvature" : ""));
+enum Abandoned { kAfterBackward, kAfterBoth, kAfterCurvature };
+
+/// Every third step comes after a batch that was measured and thrown away, some before it had gradients.
+void expect_no_trace(const Way& way, const Clear& clear, Abandoned when) {
+  SCOPED_TRACE(c10::str(clear.name, ", abandoned in way ", static_cast<int>(when)));
   expect_equal_steps(way, [&](CurvatureOptimizer& optimizer, Problem& problem, int step) {
     if (step % 3 == 0) {
       const auto abandoned = 100 * problem.loss();
-      if (update) {
-        optimizer.update_curvature(abandoned);
-        abandoned.backward();
-      } else {
-        optimizer.backward(abandoned);
+      if (when == kAfterCurvature) {
+        // Where there are none, that they are cleared cannot be seen.
+        for (const auto& parameter : problem.model->parameters())
+          parameter.mutable_grad() = torch::zeros_like(parameter);
       }
+      if (when == kAfterBackward) optimizer.backward(abandoned);
+      if (when != kAfterBackward) optimizer.update_curvature(abandoned);
+      if (when == kAfterBoth) abandoned.backward();
       clear.run(optimizer, problem);
     }
     whole(optimizer, problem, step);
@@ -226,13 +230,33 @@ void expect_no_trace(const Way& way, const Clear& clear, bool update) {
 
 TEST(Window, AnAbandonedBatchLeavesNoTrace) {
   ASSERT_EQ(ways().size(), 2 * clears().size()) << "each way with another";
-  for (size_t i = 0; i < ways().size(); ++i) expect_no_trace(ways()[i], clears()[i / 2], i % 2 != 0);
+  for (size_t i = 0; i < ways().size(); ++i) {
+    expect_no_trace(ways()[i], clears()[i / 2], static_cast<Abandoned>(i % 3));
+  }
 }
 
 TEST(SlowWindow, AnAbandonedBatchLeavesNoTraceWhateverTheWay) {
   for (const auto& way : ways()) {
     for (const auto& clear : clears()) {
-      for (const bool update : {false, true}) expect_no_trace(way, clear, update);
+      for (const auto when : {kAfterBackward, kAfterBoth, kAfterCurvature}) expect_no_trace(way, clear, when);
+    }
+  }
+}
+
+TEST(Window, ClearedGradientsEndWhatUpdateCurvatureBeganWhoeverClearsThem) {
+  for (const auto& clear : clears()) {
+    for (const bool defined : {true, false}) {
+      auto problem = make_problem("GroupNorm");
+      SGDPH optimizer(*problem.model, SGDPHOptions(0.01));
+      for (const auto& parameter : problem.model->parameters()) {
+        if (defined) parameter.mutable_grad() = torch::zeros_like(parameter);
+      }
+      optimizer.update_curvature(problem.loss());
+      EXPECT_TRUE(optimizer.curvature_due());
+      if (defined) clear.run(optimizer, problem);
+      problem.loss().backward();
+      optimizer.step();
+      EXPECT_EQ(optimizer.last_step().products, defined ? 0 : 2) << clear.name << ", with the guard's product";
     }
   }
 }
