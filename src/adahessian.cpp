@@ -34,8 +34,10 @@ void update_parameter(
     at::Tensor& parameter, const at::Tensor& curvature, AdaHessianParamState& state, const AdaHessianOptions& options) {
   const auto [beta1, beta2] = options.betas();
   if (!state.exp_avg().defined()) {
-    state.exp_avg(at::zeros_like(parameter));
-    state.exp_hessian_diag_sq(at::zeros_like(parameter));
+    // In float32 at least, as the curvature is: its squares are beyond half precision.
+    const auto type = at::promote_types(parameter.scalar_type(), at::kFloat);
+    state.exp_avg(at::zeros_like(parameter, type));
+    state.exp_hessian_diag_sq(at::zeros_like(parameter, type));
   }
   auto& average = state.exp_avg().mul_(beta1).add_(parameter.grad(), 1 - beta1);
   update_curvature_average(curvature, state, beta2);
@@ -45,7 +47,12 @@ void update_parameter(
   if (options.hessian_power() != 1) denominator.pow_(options.hessian_power());
   denominator.add_(options.eps());
   if (options.weight_decay() != 0) parameter.mul_(1 - options.lr() * options.weight_decay());
-  parameter.addcdiv_(average, denominator, -options.lr() / (1 - std::pow(beta1, t)));
+  const double rate = options.lr() / (1 - std::pow(beta1, t));
+  if (average.scalar_type() == parameter.scalar_type()) {
+    parameter.addcdiv_(average, denominator, -rate);
+  } else {
+    parameter.add_(average / denominator, -rate);
+  }
 }
 
 }  // namespace

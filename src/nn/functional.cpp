@@ -5,6 +5,7 @@
 #include "nn/conv_node.h"
 
 #include <ATen/Functions.h>
+#include <ATen/autocast_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/types.h>
@@ -15,6 +16,13 @@ namespace {
 bool is_plain(const at::Tensor& tensor) {
   return tensor.device().is_cpu() && tensor.layout() == at::kStrided && !tensor.is_quantized() &&
          (tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kDouble);
+}
+
+/// The types of our convolution. It is there for bfloat16 also because the double backward of LibTorch 1.13's, on
+/// processors with AVX-512, runs the transposed convolutions in it as plain ones: wrong values, or an error.
+bool is_convolved(const at::Tensor& tensor) {
+  return is_plain(tensor) ||
+         (tensor.device().is_cpu() && tensor.layout() == at::kStrided && tensor.scalar_type() == at::kBFloat16);
 }
 
 /// Undefined, or of the type and on the device of `x`.
@@ -76,8 +84,18 @@ bool safe_with_channels_last(const at::Tensor& weight, int64_t groups) {
 
 at::Tensor conv2d(
     const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias, const Conv2dOptions& options) {
-  if (!is_plain(input) || input.dim() != 4 || input.numel() == 0 || weight.dim() != 4 || !goes_with(weight, input) ||
-      !goes_with(bias, input) || is_autocast(input) || has_tangent(input) || has_tangent(weight) || has_tangent(bias)) {
+  if (input.device().is_cpu() && is_autocast(input)) {
+    // As LibTorch's own policy for convolutions.
+    const auto type = at::autocast::get_lower_precision_fp_from_device_type(at::kCPU);
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    const auto cast = [&](const at::Tensor& tensor) { return at::autocast::cached_cast(type, tensor, at::kCPU); };
+    return conv2d(cast(input), cast(weight), cast(bias), options);
+  }
+  const auto goes_along = [&](const at::Tensor& tensor) {
+    return !tensor.defined() || (is_convolved(tensor) && tensor.scalar_type() == input.scalar_type());
+  };
+  if (!is_convolved(input) || input.dim() != 4 || input.numel() == 0 || weight.dim() != 4 || !goes_along(weight) ||
+      !goes_along(bias) || is_autocast(input) || has_tangent(input) || has_tangent(weight) || has_tangent(bias)) {
     return at::conv2d(input, weight, bias, options.stride, options.padding, options.dilation, options.groups);
   }
   const auto last = at::MemoryFormat::ChannelsLast;

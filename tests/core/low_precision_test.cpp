@@ -3,6 +3,7 @@
 #include "support/autocast.h"
 #include "support/training.h"
 
+#include <sgdph/hessian.h>
 #include <sgdph/nn.h>
 
 #include <gtest/gtest.h>
@@ -128,6 +129,26 @@ TEST_P(LowPrecision, AMasterFollowsWhatIsWrittenToTheParameter) {
       << "the digits of the rest stay";
 }
 
+TEST_P(LowPrecision, AdaHessianLearnsAsInFloat32) {
+  Scaled wide(torch::kFloat32), low(GetParam());
+  AdaHessian a(wide.parameters(), AdaHessianOptions(0.05)), b(low.parameters(), AdaHessianOptions(0.05));
+  const double before = wide.loss().item<double>();
+  for (int step = 0; step < 100; ++step) {
+    train_step(a, [&] { return wide.loss(); });
+    train_step(b, [&] { return low.loss(); });
+  }
+  EXPECT_LT(wide.loss().item<double>(), before - 0.1) << "nothing to see";
+  EXPECT_NEAR(low.loss().item<double>(), wide.loss().item<double>(), 0.02);
+  EXPECT_EQ(low.gain.scalar_type(), GetParam());
+  std::stringstream file;
+  torch::save(b, file);
+  AdaHessian fresh(low.parameters());
+  torch::load(fresh, file);
+  const auto& state = state_of<AdaHessianParamState>(fresh, low.gain);
+  EXPECT_EQ(state.exp_hessian_diag_sq().scalar_type(), torch::kFloat32);
+  EXPECT_TRUE(torch::equal(state.exp_avg(), state_of<AdaHessianParamState>(b, low.gain).exp_avg()));
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, LowPrecision, testing::Values(torch::kBFloat16, torch::kHalf), [](const auto& info) {
   return info.param == torch::kBFloat16 ? "bfloat16" : "float16";
 });
@@ -142,6 +163,35 @@ TEST(Autocast, OurConvolutionCastsAsTheStockOne) {
   EXPECT_EQ(found.scalar_type(), torch::kBFloat16);
   EXPECT_TRUE(torch::equal(found, expected));
   EXPECT_TRUE(torch::equal(ours(inputs.to(torch::kBFloat16)), expected));
+}
+
+TEST(Autocast, ProductsThroughOurConvolutionsAreThoseOfFloat32) {
+  for (const int64_t channels : {6, 3}) {  // as many as come in, and fewer
+    const auto product = [channels](torch::Dtype type, bool autocast) {
+      torch::manual_seed(3);
+      const auto inputs = torch::randn({4, 6, 6, 6}).to(type);
+      std::vector<at::Tensor> weights, probes;
+      for (const auto& shape : {std::vector<int64_t>{channels, 6, 3, 3}, {6, channels, 3, 3}}) {
+        weights.push_back((torch::randn(shape) * 0.2).to(type).requires_grad_(true));
+        probes.push_back(torch::randn(shape).to(type));
+      }
+      at::Tensor loss;
+      {
+        std::optional<CpuAutocast> on;
+        if (autocast) on.emplace();
+        const auto between = sgdph::nn::functional::conv2d(inputs, weights[0], {}).tanh();
+        loss = sgdph::nn::functional::conv2d(between, weights[1], {}).to(torch::kFloat).square().mean();
+      }
+      const auto products = hessian_vector_product(gradients(loss, weights, true, true), weights, probes, false);
+      return torch::cat({products[0].flatten(), products[1].flatten()}).to(torch::kFloat);
+    };
+    const auto expected = product(torch::kFloat, false);
+    for (const bool autocast : {false, true}) {
+      const auto found = product(autocast ? torch::kFloat : torch::kBFloat16, autocast);
+      EXPECT_LT((found - expected).norm().item<double>(), 0.03 * expected.norm().item<double>())
+          << channels << autocast;
+    }
+  }
 }
 
 TEST(Autocast, OurBatchNormComputesInFloat32AndKeepsTheInputsType) {
