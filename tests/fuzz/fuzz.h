@@ -15,12 +15,12 @@
     }                                                                              \
   } while (false)
 
-/// Runs it; what it refuses, it refuses in one line that begins with `where`.
-template <class Function>
+/// Runs it; what it refuses, it refuses by that error, in one line that begins with `where`.
+template <class Error = sgdph::lab::UserError, class Function>
 void refused_in_one_line(const Function& function, std::string_view where = "") {
   try {
     function();
-  } catch (const sgdph::lab::UserError& error) {
+  } catch (const Error& error) {
     const std::string_view text(error.what());
     SGDPH_FUZZ_CHECK(text.find('\n') == std::string_view::npos && text.substr(0, where.size()) == where);
   }
