@@ -109,6 +109,9 @@ at::Tensor ConvNorm::operator()(const at::Tensor& x, const at::Tensor& residual)
       [&](auto& layer) {
         if constexpr (std::is_same_v<std::decay_t<decltype(layer)>, std::monostate>) {
           return y;
+        } else if constexpr (std::is_same_v<std::decay_t<decltype(layer)>, nn::GroupNorm>) {
+          // As autocast has it on GPUs; on CPUs LibTorch 1.13 takes no half precision beside weights in float32.
+          return layer->forward(y.to(layer->weight.scalar_type()));
         } else {
           return layer->forward(y);
         }

@@ -108,6 +108,8 @@ TEST_P(EveryOptimizer, WithAllThatARunMayHaveContinuesWithTheSameBits) {
   settings.accumulate = 2;
   settings.clip_grad_norm = 0.5;
   settings.label_smoothing = 0.1;
+  settings.lr_scheduler = "linear";
+  settings.stem_stride = 2;
   settings.eval_every = 0.5;
   if (optimizers::optimizer_entry(settings.opt).option(optimizers::kCurvatureBatch) != nullptr) {
     settings.optimizer[optimizers::kCurvatureBatch] = "1/2";
@@ -396,6 +398,19 @@ TEST_F(TrainerTest, AnAverageChangesNothingElse) {
 }
 
 class EveryNorm : public TrainerTest, public testing::WithParamInterface<std::string> {};
+
+TEST_P(EveryNorm, TrainsInBfloat16) {
+  for (const auto* kernels : {"fast", "stock"}) {
+    auto settings = small("sgdm");
+    settings.norm = GetParam();
+    settings.kernels = kernels;
+    settings.epochs = 1;
+    settings.amp = "bf16";
+    settings.optimizer["lr"] = 0.01;
+    ASSERT_EQ(refusal(settings), "");
+    train(settings, kernels);
+  }
+}
 
 TEST_P(EveryNorm, TrainsInBfloat16WithCurvature) {
   for (const auto* kernels : {"fast", "stock"}) {
