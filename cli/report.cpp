@@ -24,7 +24,7 @@ struct ReportCommand {
 };
 
 void print_notices(const lab::report::Collection& found) {
-  for (const auto& notice : found.notices) lab::print(stderr, "sgdph: {}\n", notice);
+  for (const auto& notice : found.notices) lab::print(stderr, "sgdph: {}\n", lab::one_line(notice));
 }
 
 int run_pack(const ReportCommand& command) {

@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/names.h"
 #include "base/terminal.h"
 #include "option_values.h"
@@ -71,6 +72,11 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   return fmt::format("{}; see '{} --help'", text, place);
 }
 
+/// In one line, whatever the files and names that it quotes hold.
+void say_why(const std::string& reason) {
+  lab::print(stderr, "sgdph: {}\n", lab::one_line(reason));
+}
+
 int parse_and_act(int argc, char** argv) {
   auto line = make_command_line();
   auto& app = *line.app;
@@ -96,23 +102,23 @@ int run(int argc, char** argv) {
     lab::check_output_arrived();
     return code;
   } catch (const lab::WriteError& error) {
-    lab::print(stderr, "sgdph: {}\n", error.what());
+    say_why(error.what());
     return 1;
   } catch (const lab::UserError& error) {
-    lab::print(stderr, "sgdph: {}\n", error.what());
+    say_why(error.what());
     return 2;
   } catch (const std::filesystem::filesystem_error& error) {
-    lab::print(stderr, "sgdph: {}: {}\n", error.path1().string(), error.code().message());
+    say_why(fmt::format("{}: {}", error.path1().string(), error.code().message()));
     return 1;
   } catch (const std::bad_alloc&) {
-    lab::print(stderr, "sgdph: out of memory; try a smaller --batch-size or --width, or fewer --workers\n");
+    say_why("out of memory; try a smaller --batch-size or --width, or fewer --workers");
     return 1;
   } catch (const c10::Error& error) {
     // Not the user's mistake, or one that should have been caught before.
-    lab::print(stderr, "sgdph: internal error: {}\n", error.what_without_backtrace());
+    say_why(fmt::format("internal error: {}", error.what_without_backtrace()));
     return 1;
   } catch (const std::exception& error) {
-    lab::print(stderr, "sgdph: internal error: {}\n", error.what());
+    say_why(fmt::format("internal error: {}", error.what()));
     return 1;
   }
 }

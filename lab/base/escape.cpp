@@ -75,16 +75,21 @@ bool has_control_character(std::string_view text) {
   return std::any_of(text.begin(), text.end(), is_control);
 }
 
-std::string printable(std::string_view text) {
-  constexpr size_t kShown = 80;
+std::string one_line(std::string_view text) {
   std::string shown;
-  for (const auto c : text.substr(0, kShown)) {
+  for (const auto c : text) {
     if (is_control(c)) {
       shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     } else {
       shown += c;
     }
   }
+  return shown;
+}
+
+std::string printable(std::string_view text) {
+  constexpr size_t kShown = 80;
+  const auto shown = one_line(text.substr(0, kShown));
   return text.size() > kShown ? shown + "..." : shown;
 }
 

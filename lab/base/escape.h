@@ -19,7 +19,9 @@ std::string escape_csv(std::string_view text);
 std::string escape_script(std::string_view json);
 
 bool has_control_character(std::string_view text);
-/// For a message, which is one line: with escapes for control characters, and cut to a length that a message bears.
+/// A message, which is one line: with escapes for control characters, which could write to the terminal what they like.
+std::string one_line(std::string_view text);
+/// The same of something within a message, cut to a length that it bears.
 std::string printable(std::string_view text);
 
 /// A name for files and links: small letters, digits and dots with hyphens between, at most 100; `otherwise` if nothing

@@ -30,6 +30,11 @@ TEST_F(Compare, OtherSettingsInItsFolderAreRefused) {
   refuse(compare({"--opts", "sgdm", "--threads", "2"}), {"threads is 1"});
 }
 
+TEST_F(Compare, WhatAFileSaysReachesTheTerminalAsOneLineOfText) {
+  write_bytes(folder() / "evil.toml", "[run]\nlr_scheduler = \"\\u001b]0;title\\u0007\\nsgdph: all is well\"\n");
+  refuse(compare({"--config", in_folder("evil.toml"), "--opts", "sgdm"}), {"unknown", "\\x1b]0;title\\x07\\x0asgdph"});
+}
+
 class Cost : public CommandTest {
  protected:
   void refuse_cost(const Words& words, const Words& says) const {

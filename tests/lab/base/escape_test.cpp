@@ -32,6 +32,11 @@ TEST(Escape, AScriptIsNotEndedByItsJson) {
   EXPECT_EQ(escape_script(R"({"a":"</script>&"})"), R"({"a":"\u003c/script\u003e\u0026"})");
 }
 
+TEST(Escape, AMessageIsOneLineThatCommandsNoTerminal) {
+  EXPECT_EQ(one_line("a \x1b[31mb\n\x7f Größe"), "a \\x1b[31mb\\x0a\\x7f Größe");
+  EXPECT_EQ(printable(std::string(81, 'a')), std::string(80, 'a') + "...");
+}
+
 TEST(Escape, ASlugIsOfSmallLettersDigitsAndDots) {
   EXPECT_EQ(slug_of("CIFAR10, ResNet18: lr 0.1!", "task"), "cifar10-resnet18-lr-0.1");
   EXPECT_EQ(slug_of("../", "task"), "task");
