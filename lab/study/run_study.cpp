@@ -8,6 +8,7 @@
 #include "base/process.h"
 #include "base/progress.h"
 #include "base/text.h"
+#include "optimizers/options.h"
 #include "records/run_record.h"
 #include "settings/recipe.h"
 #include "train/run_folder.h"
@@ -20,6 +21,7 @@
 #include <exception>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -63,12 +65,29 @@ std::string end_of(const StudyRun& run) {
   return fmt::format("{}, {}{}", record->status, accuracy, measured_time_text(record->train_seconds));
 }
 
+/// Which run is begun when: side by side the long ones first, or the last of them would be alone at the end. Those that
+/// measure curvature take the most.
+std::vector<size_t> order_of(const std::vector<StudyRun>& runs, int64_t jobs) {
+  std::vector<size_t> order(runs.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (jobs == 1) return order;
+  std::stable_partition(order.begin(), order.end(), [&](size_t i) {
+    return optimizers::optimizer_entry(runs[i].settings.opt).info.traits.measures_curvature;
+  });
+  return order;
+}
+
 /// The runs of a study as the jobs of this process see them. A run belongs to the process that holds its claim, a
 /// locked file in the study's folder; a claim ends with its holder, however that ends.
 class Study {
  public:
   Study(const std::vector<StudyRun>& runs, const StudyOptions& options, const std::function<std::string()>& table)
-      : runs_(runs), options_(options), table_(table), standings_(runs.size(), Standing::Open), waited_(runs.size()) {}
+      : runs_(runs),
+        options_(options),
+        table_(table),
+        order_(order_of(runs, options.jobs)),
+        standings_(runs.size(), Standing::Open),
+        waited_(runs.size()) {}
 
   int run() {
     const InterruptGuard guard;
@@ -141,7 +160,7 @@ class Study {
 
   /// The first run that nobody has.
   std::optional<Taken> take() {
-    for (size_t i = 0; i < runs_.size(); ++i) {
+    for (const auto i : order_) {
       if (standings_[i] != Standing::Open) continue;
       auto claim = FileLock::take(claim_file(i));
       // Looked at under the claim: the one who had it before may have finished the run.
@@ -224,6 +243,7 @@ class Study {
   const std::vector<StudyRun>& runs_;
   const StudyOptions& options_;
   const std::function<std::string()>& table_;
+  const std::vector<size_t> order_;
   std::mutex mutex_;  ///< of all below
   std::condition_variable changed_;
   Progress progress_;

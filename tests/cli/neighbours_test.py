@@ -80,7 +80,8 @@ class TwoOnOneFolder(support.CommandTest):
         words = self.words("--jobs", "2")
         at = words.index("--threads")
         del words[at:at + 2]
-        self.succeed(*words)
+        errors = self.succeed(*words).stderr
+        self.assertTrue(errors.startswith("[4/4] SGD-PH, seed 1\n"), "what takes longest is not left for the end: " + errors)
         share = max(1, min(len(os.sched_getaffinity(0)) // 2, int(os.environ.get("OMP_NUM_THREADS", 4096))))
         for run in (self.folder / "cmp").glob("*/log.jsonl"):
             self.assertEqual(support.records(run.parent)[0]["threads"], share)
