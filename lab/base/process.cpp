@@ -111,7 +111,7 @@ std::string ProcessEnd::reason() const {
 
 void send_record(const nlohmann::json& record) {
   print("{}\n", record.dump());
-  std::fflush(stdout);
+  show_now();
 }
 
 std::string own_program() {

@@ -126,7 +126,7 @@ void Progress::line(const std::string& text) {
   clear();
   if (style_ == ProgressStyle::Machine || style_ == ProgressStyle::Quiet) return;
   print("{}\n", text);
-  std::fflush(stdout);
+  show_now();
 }
 
 void Progress::note(const std::string& text) {

@@ -62,9 +62,13 @@ void outlive_listeners() {
   }
 }
 
-void check_output_arrived() {
+void show_now() {
   errno = 0;
   if (std::fflush(stdout) != 0 && !listener_left(errno)) output_error = errno;
+}
+
+void check_output_arrived() {
+  show_now();
   if (output_error != 0)
     throw WriteError(fmt::format("cannot write to standard output: {}", std::strerror(output_error)));
 }

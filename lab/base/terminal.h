@@ -27,6 +27,9 @@ void print(fmt::format_string<Args...> text, Args&&... args) {
   say(stdout, fmt::format(text, std::forward<Args>(args)...));
 }
 
+/// Brings to standard output what was said there.
+void show_now();
+
 /// To be called before anything is said or opened: a closed pipe is then no signal, nor is a limit on files' sizes, and
 /// what is said to a closed file goes nowhere.
 void outlive_listeners();

@@ -370,6 +370,15 @@ class Listeners(support.CommandTest):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr, "sgdph: cannot write to standard output: No space left on device\n")
 
+    def test_a_run_whose_lines_find_the_disk_full_comes_to_its_end_and_says_so(self):
+        with open("/dev/full", "w") as full:
+            child = self.train(stdout=full, stderr=subprocess.PIPE)
+            _, errors = child.communicate(timeout=120)
+        self.assertEqual(child.returncode, 1)
+        self.assertEqual(errors, "sgdph: cannot write to standard output: No space left on device\n")
+        self.assertEqual(support.records(self.output)[-1]["status"], "finished")
+        self.assertTrue((self.output / "model.pt").exists())
+
 
 if __name__ == "__main__":
     support.main()
