@@ -5,7 +5,8 @@
 namespace sgdph::lab {
 
 /// While one is alive, the first Ctrl-C (or SIGTERM, or a lost terminal) only raises a flag, so that work can be
-/// brought to a good end; the second one ends the program as usual. A signal that was ignored stays so: nohup.
+/// brought to a good end; the second one of its kind, if it was not just told twice, ends the program as usual, but for
+/// a lost terminal. A signal that was ignored stays so: nohup.
 class InterruptGuard {
  public:
   InterruptGuard();

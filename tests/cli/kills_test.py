@@ -141,7 +141,7 @@ class Kills(support.CommandTest):
             time.sleep(rng.uniform(0, 1.2 * subject.seconds))
             child.send_signal({"kill": signal.SIGKILL, "term": signal.SIGTERM, "twice": signal.SIGINT}[how])
             if how == "twice":
-                time.sleep(rng.uniform(0, 0.05))
+                time.sleep(rng.choice([rng.uniform(0, 0.05), rng.uniform(0.25, 0.5)]))  # told twice, or meant
                 child.send_signal(signal.SIGINT)
             _, errors = child.communicate(timeout=300)
             code = child.returncode

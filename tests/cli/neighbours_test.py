@@ -361,6 +361,8 @@ class Listeners(support.CommandTest):
         os.close(terminal)
         self.wait_for_checkpoint(child)
         os.close(parent)  # the kernel sends SIGHUP, and writing fails with EIO
+        time.sleep(0.001)
+        child.send_signal(signal.SIGHUP)  # and so does the shell, to all that it has started
         self.assertEqual(child.wait(timeout=60), 130)
         self.succeed("train", "--resume", self.output, "--test-only")
 

@@ -3,6 +3,14 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <sys/wait.h>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "base/interrupt.h"
+
 namespace sgdph::lab::process_test {
 namespace {
 
@@ -34,6 +42,22 @@ TEST(AProcess, SaysWhyItFailed) {
   EXPECT_EQ(run("exit 3").reason(), "ended with exit code 3");
   EXPECT_EQ(run("kill -9 $$").reason(), "ended by signal 9");
   EXPECT_EQ(run_process({"/no/such/program"}, [](const nlohmann::json&) {}).exit_code, 127);
+}
+
+TEST(AnInterruption, ThatIsToldTwiceAtOnceIsMeantOnceAndALostTerminalAlways) {
+  const auto told = [](int signal, int pause) {
+    const InterruptGuard guard;
+    std::raise(signal);
+    std::raise(signal);
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause));
+    std::raise(signal);
+    std::_Exit(interrupted() ? 7 : 0);
+  };
+  EXPECT_EXIT(told(SIGTERM, 0), testing::ExitedWithCode(7), "");
+  EXPECT_EXIT(told(SIGTERM, 300), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EXIT(
+      told(SIGHUP, 300), [](int status) { return WIFEXITED(status); }, "")
+      << "under nohup it is ignored";
 }
 
 TEST(ARecord, IsALineOfJson) {
