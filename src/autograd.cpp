@@ -22,6 +22,12 @@ namespace {
 using torch::autograd::AccumulateGrad;
 using torch::autograd::variable_list;
 
+void refuse_sparse(const at::Tensor& gradient) {
+  TORCH_CHECK(
+      gradient.layout() == at::kStrided, "sgdph: sparse gradients are not supported; construct the embedding with ",
+      "sparse(false)");
+}
+
 /// Whether somebody else holds the gradient's memory; the tensor it is a view of is part of itself.
 bool is_shared(const at::Tensor& gradient) {
   const bool view = gradient.is_view();
@@ -69,6 +75,7 @@ class Handover final : public detail::PreHook {
  private:
   void keep(const at::Tensor& gradient) {
     if (place_.wanted == nullptr) return;
+    refuse_sparse(gradient);
     // A pass comes by once. Another gradient is of one that a node, a checkpoint, runs for itself, without a graph.
     const bool lost = inner_ || place_.wanted->defined();
     if (lost) *place_.lost = 1;
@@ -261,9 +268,7 @@ GraphGradients gradients_with_graph(
 }
 
 at::Tensor root_mean_square(const at::Tensor& gradient) {
-  TORCH_CHECK(
-      gradient.layout() == at::kStrided, "sgdph: sparse gradients are not supported; construct the embedding with ",
-      "sparse(false)");
+  refuse_sparse(gradient);
   if (gradient.numel() == 0) return at::zeros({}, gradient.options().dtype(at::kDouble));
   auto values = gradient.detach();
   if (values.is_complex()) values = at::view_as_real(values.resolve_conj());

@@ -131,10 +131,11 @@ auto with_plain_errors(const Action& action) {
   }
 }
 
-std::unique_ptr<CheckedOptions> filled_options(const Row& row, const OptionValues& values) {
+/// `where` opens the message on a bad value.
+std::unique_ptr<CheckedOptions> filled_options(const Row& row, const OptionValues& values, const std::string& where) {
   auto options = row.options();
-  detail::assign_values(*options, values, row.info.label);
-  options->check(row.info.label);
+  detail::assign_values(*options, values, where);
+  options->check(where);
   return options;
 }
 
@@ -156,7 +157,7 @@ const OptimizerInfo& optimizer_info(const std::string& name) {
 OptionValues resolve_options(const std::string& optimizer, const OptionValues& given) {
   const auto& row = find_row(optimizer);
   return with_plain_errors([&] {
-    const auto options = filled_options(row, given);
+    const auto options = filled_options(row, given, row.info.label);
     options->fill_unset();
     return detail::values_of(*options);
   });
@@ -166,12 +167,13 @@ OptimizerPointer make_optimizer(
     const std::string& name, const std::vector<ParameterGroup>& groups, const OptionValues& values) {
   const auto& row = find_row(name);
   return with_plain_errors([&] {
-    const auto defaults = filled_options(row, values);
+    const auto defaults = filled_options(row, values, row.info.label);
     std::vector<FilledGroup> filled;
     for (const auto& group : groups) {
       auto own = group.values;
       own.insert(values.begin(), values.end());
-      filled.push_back({group.parameters, filled_options(row, own)});
+      const auto where = row.info.label + ", group " + std::to_string(filled.size());
+      filled.push_back({group.parameters, filled_options(row, own, where)});
     }
     return row.from_groups(std::move(filled), *defaults);
   });
@@ -184,7 +186,7 @@ OptimizerPointer make_optimizer(
 
 OptimizerPointer make_optimizer(const std::string& name, const torch::nn::Module& module, const OptionValues& values) {
   const auto& row = find_row(name);
-  return with_plain_errors([&] { return row.from_module(module, *filled_options(row, values)); });
+  return with_plain_errors([&] { return row.from_module(module, *filled_options(row, values, row.info.label)); });
 }
 
 }  // namespace sgdph

@@ -236,6 +236,17 @@ TEST(OptionsByName, TheOptimizerHasTheValues) {
       std::make_tuple(0.5, 0.25));
 }
 
+TEST(OptionsByName, ABadValueOfAGroupIsNamedWithTheGroup) {
+  const auto group = [](double lr) {
+    return ParameterGroup{{torch::zeros({2}).requires_grad_(true)}, {{"lr", OptionValue(lr)}}};
+  };
+  EXPECT_EQ(
+      refusal([&] {
+        make_optimizer("lion", {group(0.1), group(-1)}, {});
+      }),
+      "Lion, group 1: lr must be finite and at least 0, got -1");
+}
+
 TEST(OptionsByName, AGroupMaySayWhatTheClassHasByDefault) {
   // LibTorch 2.10 and newer take such a value for one that was not given, and put the optimizer's in its place.
   const auto sgdm = make_optimizer(

@@ -332,8 +332,11 @@ TEST(Habit, SparseEmbeddingsAreRefusedInASentence) {
   torch::nn::LayerNorm norm(torch::nn::LayerNormOptions({3}));
   torch::nn::Sequential model(embedding, norm);
   SGDPH optimizer(model, all_blocks());
+  AdaHessian whole(model->parameters());
   const auto loss = [&] { return model->forward(torch::tensor({0, 3})).pow(4).mean(); };
   EXPECT_ERROR((optimizer.backward(loss()), optimizer.step()), "sparse");
+  optimizer.zero_grad();
+  EXPECT_ERROR(whole.backward(loss()), "sparse(false)");
 }
 
 TEST(Habit, TwoOptimizersThatBothMeasureShareALoss) {
