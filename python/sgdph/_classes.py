@@ -86,6 +86,6 @@ def make_class(info: dict, base: type, module: str) -> type:
     __init__.__signature__ = inspect.Signature([own, *parameters])
     __init__.__annotations__ = {p.name: p.annotation for p in parameters if p.annotation is not p.empty}
     __init__.__qualname__, __init__.__module__ = f"{name}.__init__", module
-    body: Dict[str, Any] = {"__init__": __init__, "__doc__": doc_of(info), "__module__": module, "_info": info}
+    body: Dict[str, Any] = {"__init__": __init__, "__doc__": doc_of(info), "__module__": module, "_info": info, "_kind": name}
     body["__signature__"] = inspect.Signature(parameters)
     return type(name, (base,), body)

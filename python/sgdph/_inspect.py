@@ -92,7 +92,10 @@ class Inspection(List[InspectedBlock]):
         shown = chosen.rows[:, chosen.channels]
         limit = shown.abs().max().item() or 1.0
         image = ax.imshow(shown.numpy(), cmap="PuOr_r", vmin=-limit, vmax=limit)
-        figure.colorbar(image, ax=ax)
+        figure.colorbar(image, ax=ax, label="second derivative")
+        every = -(-len(chosen.channels) // 8)
+        for set_ticks in (ax.set_xticks, ax.set_yticks):  # the block's own numbers, also where some channels alone were measured
+            set_ticks(range(0, len(chosen.channels), every), chosen.channels[::every].tolist())
         ax.set_title(f"{chosen.name}: off diagonal {chosen.off_diagonal:.2g} of the diagonal")
         ax.set_xlabel("channel")
         ax.set_ylabel("channel")

@@ -13,7 +13,7 @@ import weakref
 from collections import defaultdict
 from itertools import chain
 from types import SimpleNamespace
-from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
 
 import torch
 
@@ -47,15 +47,17 @@ def _notify(text: str) -> None:
 
 
 @contextlib.contextmanager
-def _python_words(name: str):
-    """Messages of the core that reach the user are Python's."""
+def _python_words(name: str, label: str = "sgdph"):
+    """Messages of the core that reach the user are Python's, and name the class."""
     try:
         yield
     except (RuntimeError, ValueError) as error:
-        text = str(error)
-        if not text.startswith(name) or _words(text) == text:
+        text = said = str(error)
+        if re.match(re.escape(label) + "[:,]", text):
+            said = name + text[len(label) :]
+        if not said.startswith(name) or _words(said) == text:
             raise
-        raise type(error)(_words(text)) from None
+        raise type(error)(_words(said)) from None
 
 
 class PartitionEntry(NamedTuple):
@@ -105,6 +107,11 @@ class Optimizer(torch.optim.Optimizer):
     """What all optimizers of sgdph share beside torch.optim's interface."""
 
     _info: dict = {}
+    _kind = ""  # the class of the catalogue, by which messages and states go in classes derived from it as well
+
+    if TYPE_CHECKING:  # as every class of the catalogue
+
+        def __init__(self, params: Any, lr: Union[float, torch.Tensor] = ..., **options: Any) -> None: ...
 
     def _setup(self, params, options: dict, module=None, blocks=None, first_order=None) -> None:
         self._core = None
@@ -146,13 +153,13 @@ class Optimizer(torch.optim.Optimizer):
                     raise ValueError(
                         f"{type(self).__name__}, group {i}: parameter {j} has no shape yet; run the model once before"
                     )
-        with _python_words(self._info["label"]):
+        with _python_words(self._kind, self._info["label"]):
             self._core = _core.Core(self._info["name"], self.param_groups)
         self._sync()
 
     def _sync(self) -> None:
         """Brings the core in line with `param_groups`."""
-        with _python_words(type(self).__name__):
+        with _python_words(self._kind):
             self._core.sync(self.param_groups)
             if self._was_edited():
                 ours = {parameter for group in self.param_groups for parameter in group["params"]}
@@ -193,7 +200,7 @@ class Optimizer(torch.optim.Optimizer):
         if self._core is None:
             return
         try:
-            with _python_words(type(self).__name__):
+            with _python_words(self._kind):
                 self._core.add_group(group)
         except Exception:
             self.param_groups.pop()
@@ -213,7 +220,7 @@ class Optimizer(torch.optim.Optimizer):
             group["param_names"] = [known.get(p) or f"group {number} parameter {i}" for i, p in enumerate(parameters)]
 
     @torch._disable_dynamo
-    def step(self, closure: Optional[Callable[[], Any]] = None):
+    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
         """One update of the parameters; a closure clears the gradients, computes the loss, runs backward and returns it."""
         loss = None
         if closure is not None:
@@ -221,7 +228,7 @@ class Optimizer(torch.optim.Optimizer):
                 loss = closure()
         self._sync()
         self._view = None
-        with _python_words(type(self).__name__):
+        with _python_words(self._kind):
             self._update()
         return loss
 
@@ -294,19 +301,19 @@ class Optimizer(torch.optim.Optimizer):
     def state(self, value) -> None:
         self._view = None
         if self.__dict__.get("_core") is not None:
-            with _python_words(type(self).__name__):
+            with _python_words(self._kind):
                 self._core.restore([(p, _without_placeholders(s)) for p, s in value.items() if isinstance(p, torch.Tensor)], None)
 
     def _write_progress(self) -> None:
         self._sync()
         self._view = None
-        self.param_groups[0][_PROGRESS] = {"optimizer": type(self).__name__, **(self._core.progress() or {})}
+        self.param_groups[0][_PROGRESS] = {"optimizer": self._kind, **(self._core.progress() or {})}
 
-    def state_dict(self):
+    def state_dict(self) -> Dict[str, Any]:
         self._write_progress()
         return super().state_dict()
 
-    def load_state_dict(self, state_dict) -> None:
+    def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         # torch would cast what is kept in float32 for parameters of fewer digits.
         raw = {}
 
@@ -335,10 +342,10 @@ class Optimizer(torch.optim.Optimizer):
         groups = [dict(group) for group in state.pop("param_groups")]
         progress = dict(groups[0].get(_PROGRESS, {}))
         owner = progress.pop("optimizer", None)
-        if owner != type(self).__name__:
+        if owner != self._kind:
             raise ValueError(
                 f"{type(self).__name__}: the state is {'of no optimizer of sgdph' if owner is None else 'that of ' + owner}; "
-                f"load one that sgdph.{type(self).__name__} saved"
+                f"load one that sgdph.{self._kind} saved"
             )
         raw = self.__dict__.get("_raw")
         if raw is not None:
@@ -364,7 +371,7 @@ class Optimizer(torch.optim.Optimizer):
                 self._build()
             else:
                 self._sync()
-            with _python_words(type(self).__name__):
+            with _python_words(self._kind):
                 self._core.restore(states, progress or None)
         except Exception:
             if before is not None:
@@ -397,7 +404,7 @@ class Optimizer(torch.optim.Optimizer):
     def load_archive(self, file) -> None:
         """Reads what `torch::save(optimizer, path)` of the C++ class wrote, options and all."""
         self._sync()
-        with _python_words(type(self).__name__):
+        with _python_words(self._kind):
             self._core.load(_bytes_of(file))
         for group, options in zip(self.param_groups, self._core.options()):
             group.update(options)
@@ -409,7 +416,7 @@ class Optimizer(torch.optim.Optimizer):
         archive's state now, and a line for each that has not. Options stay this optimizer's own."""
         self._sync()
         self._view = None
-        with _python_words(type(self).__name__):
+        with _python_words(self._kind):
             return self._core.load_matching(_bytes_of(file))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -437,7 +444,7 @@ class CurvatureOptimizer(Optimizer):
             raise TypeError(f"{type(self).__name__}.backward: measure is True or False, got {measure!r}")
         self._join_ranks()
         self._sync()
-        with _python_words(type(self).__name__):
+        with _python_words(self._kind):
             self._core.backward(
                 loss, bool(retain_graph), number, tensor, measure, _represents(type(self).__name__, represents), _inputs(inputs)
             )
@@ -450,7 +457,7 @@ class CurvatureOptimizer(Optimizer):
         number, tensor = _scale(type(self).__name__, scale)
         self._join_ranks()
         self._sync()
-        with _python_words(type(self).__name__):
+        with _python_words(self._kind):
             self._core.update_curvature(loss, number, tensor, _represents(type(self).__name__, represents), _inputs(inputs))
 
     def _check_scale(self) -> None:
@@ -578,13 +585,11 @@ def _represents(name: str, given) -> float:
 
 def _is_in_scaler() -> bool:
     """Whether a step is called by a GradScaler that is turned on."""
-    frame = sys._getframe(1)
-    for _ in range(8):
-        frame = frame.f_back
-        if frame is None:
-            return False
+    frame = sys._getframe(1).f_back
+    while frame is not None:  # hooks and schedulers wrap a step, each in a frame or two
         if frame.f_code.co_name == "_maybe_opt_step" and frame.f_code.co_filename.endswith("grad_scaler.py"):
             return True
+        frame = frame.f_back
     return False
 
 

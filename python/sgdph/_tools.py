@@ -77,21 +77,13 @@ def frozen_statistics(module: nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _uncompiled(module: nn.Module) -> Iterator[nn.Module]:
-    """The module that `torch.compile(model)` or `model.compile()` compiled, as if it had not been."""
-    plain = getattr(module, "_orig_mod", module)
-    compiled = [part for part in plain.modules() if part._compiled_call_impl is not None]
-    if plain is module and not compiled:
+    """The module as if neither it, nor a part of it, nor what holds it (DistributedDataParallel) had been compiled."""
+    if not any(hasattr(part, "_orig_mod") or part._compiled_call_impl is not None for part in module.modules()):
         raise ValueError(
             "backward_compiled: the module is not compiled; pass what torch.compile returned, or use optimizer.backward(loss)"
         )
-    calls = [part._compiled_call_impl for part in compiled]
-    try:
-        for part in compiled:
-            part._compiled_call_impl = None
-        yield plain
-    finally:
-        for part, call in zip(compiled, calls):
-            part._compiled_call_impl = call
+    with torch.compiler.set_stance("force_eager"):
+        yield getattr(module, "_orig_mod", module)
 
 
 def backward_compiled(

@@ -62,7 +62,60 @@ def work(rank, ranks, port, cases, folder):
         sgdph.distribute(optimizer)
         train(rank, ranks, way, model, ddp, optimizer)
         torch.save(bits(model), f"{folder}/{way}-{name}-{rank}.pt")
+    torch.save(order(ranks), f"{folder}/order-{rank}.pt")
     dist.destroy_process_group()
+
+
+class Watched(torch.autograd.Function):
+    """The identity; its backward pass and that one's own are written down."""
+
+    events: list = []
+
+    @staticmethod
+    def forward(ctx, x, event):
+        ctx.event = event
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        Watched.events.append(ctx.event)
+        return Watched.apply(gradient, "product"), None
+
+
+def order(ranks):
+    """What the third step of a network of several gradient buckets does, one after the other."""
+    torch.manual_seed(0)
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.early = nn.Sequential(nn.Linear(6, 6), nn.LayerNorm(6))
+            self.late = nn.Sequential(nn.Linear(6, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 5))
+
+        def forward(self, x):
+            return self.late(Watched.apply(self.early(x), "early layers"))
+
+    model = Net().double()
+    ddp = nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.0001)
+    optimizer = sgdph.SGDPH(model, lr=0.05, shift_guard=False, refresh="all")
+
+    def send(state, bucket):
+        Watched.events.append("bucket")
+        return dist.group.WORLD.allreduce([bucket.buffer()]).get_future().then(lambda sent: sent.value()[0] / ranks)
+
+    reduce = dist.all_reduce
+    dist.all_reduce = lambda *given, **more: (Watched.events.append("curvature"), reduce(*given, **more))[1]
+    try:
+        ddp.register_comm_hook(None, send)
+        sgdph.distribute(optimizer)
+        for step in range(3):
+            Watched.events.clear()
+            optimizer.zero_grad()
+            optimizer.backward(nn.functional.cross_entropy(ddp(torch.randn(4, 6, dtype=torch.float64)), torch.arange(4)))
+            optimizer.step()
+    finally:
+        dist.all_reduce = reduce
+    return list(Watched.events)
 
 
 def train(rank, ranks, way, model, ddp, optimizer):
@@ -114,23 +167,30 @@ def free_port():
         return s.getsockname()[1]
 
 
-CASES = {2: [(way, "sgd-ph") for way in WAYS] + [("plain", "adahessian"), ("plain", "lion")], 3: [("plain", "sgd-ph"), ("no_sync", "sgd-ph")]}
+CASES = {2: [(way, "sgd-ph") for way in WAYS] + [("plain", "adahessian"), ("plain", "lion")], 3: [(way, "sgd-ph") for way in WAYS]}
 
 
 @pytest.fixture(scope="module")
-def parameters_of(tmp_path_factory):
-    """The parameters each rank ends with; the processes of a number of ranks serve all its cases."""
+def left_by(tmp_path_factory):
+    """What each rank has left of a name; the processes of a number of ranks serve all its cases."""
     folder = tmp_path_factory.mktemp("ranks")
     for ranks, cases in CASES.items():
         (folder / str(ranks)).mkdir()
         mp.spawn(work, (ranks, free_port(), cases, str(folder / str(ranks))), nprocs=ranks)
-    return lambda ranks, way, name: [torch.load(folder / f"{ranks}/{way}-{name}-{rank}.pt") for rank in range(ranks)]
+    return lambda ranks, name: [torch.load(folder / f"{ranks}/{name}-{rank}.pt") for rank in range(ranks)]
+
+
+def test_gradients_travel_during_the_backward_pass_and_curvature_once_after_it(left_by):
+    for events in left_by(2, "order"):
+        early, product = events.index("early layers"), events.index("product")
+        assert "bucket" in events[:early] and "bucket" in events[early:product], events
+        assert "bucket" not in events[product:] and events.count("curvature") == 1 and events[-1] == "curvature", events
 
 
 @pytest.mark.filterwarnings("ignore:SGDPH. shift-invariant")
 @pytest.mark.parametrize("ranks, way, name", [(ranks, *case) for ranks, cases in CASES.items() for case in cases])
-def test_ranks_equal_one_process_on_the_joined_batch(ranks, way, name, parameters_of):
-    found = parameters_of(ranks, way, name)
+def test_ranks_equal_one_process_on_the_joined_batch(ranks, way, name, left_by):
+    found = left_by(ranks, f"{way}-{name}")
     assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other))
     model = model_of(way)
     optimizer = sgdph.optimizers[name](model, **OPTIONS[name])

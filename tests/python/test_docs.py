@@ -73,7 +73,8 @@ def test_the_benchmark_prints_its_table():
     done = run(ROOT / "bench/train_step_python.py", "--rounds", 1, "--batch", 2)
     assert done.returncode == 0, done.stderr
     rows = [line for line in done.stdout.splitlines() if line.startswith("| ") and " ms " in line]
-    assert len(rows) == 5 and rows[0].startswith("| torch.optim.SGD | ") and "1.00 (1.00)" in rows[0]
+    assert len(rows) == 6 and rows[0].startswith("| torch.optim.SGD | ") and "1.00 (1.00)" in rows[0]
+    assert "product of all blocks at once" in rows[5] and "times faster" in rows[5]
 
 
 def test_inspect_tells_a_diagonal_block_from_one_that_is_not():
@@ -115,5 +116,7 @@ def test_inspect_draws_a_picture_where_matplotlib_is():
         return
     matplotlib.use("Agg")
     assert report.plot().axes and "0.bias" in report.plot("0.bias").axes[0].get_title()
+    some = sgdph.inspect(model, torch.nn.functional.cross_entropy, (x, torch.arange(6) % 4), max_channels=2)
+    assert [label.get_text() for label in some.plot().axes[0].get_xticklabels()] == ["0", "3"]
     with pytest.raises(ValueError, match="there is no block 'x'"):
         report.plot("x")

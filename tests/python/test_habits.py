@@ -116,6 +116,56 @@ def test_a_scaler_whose_scale_was_not_told_is_noticed():
     assert optimizer.last_step.applied
 
 
+def test_a_scaler_is_noticed_through_whatever_wraps_a_step():
+    model = net()
+    optimizer = sgdph.SGDPH(model, lr=0.01)
+    for _ in range(10):  # as schedulers and trainers do
+        optimizer.step = lambda *args, inner=optimizer.step, **more: inner(*args, **more)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    optimizer.backward(scaler.scale(loss_of(model)))
+    with pytest.raises(ValueError, match="a GradScaler steps"):
+        scaler.step(optimizer)
+
+
+def test_a_class_derived_from_ours_is_of_its_kind():
+    class Mine(sgdph.SGDPH):
+        def __init__(self, model, decay=0.1):
+            super().__init__(model, lr=0.02, weight_decay=decay)
+
+    model, other = net(), net()
+    optimizer, plain = Mine(model), sgdph.SGDPH(other)
+    train(model, optimizer, 3)
+    plain.load_state_dict(optimizer.state_dict())
+    other.load_state_dict(model.state_dict())
+    again = Mine(other)
+    again.load_state_dict(plain.state_dict())
+    train(model, optimizer, 3, first=3)
+    train(other, again, 3, first=3)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), other.parameters()))
+    loss_of(model).backward()
+    with pytest.raises(RuntimeError) as error:
+        optimizer.backward(loss_of(model))
+    assert "measure=False" in str(error.value) and "::" not in str(error.value)
+    assert type(copy.deepcopy(optimizer)) is Mine
+
+
+@pytest.mark.parametrize("name", ["SGDPH", "AdaHessian"])
+def test_sparse_gradients_are_refused_and_those_of_another_optimizer_are_not(name):
+    table, rest = nn.Embedding(5, 3, sparse=True), nn.Sequential(nn.LayerNorm(3), nn.Linear(3, 2))
+    rows = torch.tensor([0, 3])
+    whole = getattr(sgdph, name)(nn.Sequential(table, rest))
+    with pytest.raises(RuntimeError, match="sparse gradients are not supported; construct the embedding with sparse=False"):
+        whole.backward(rest(table(rows)).pow(3).sum())
+    whole.zero_grad()
+    ours, theirs = getattr(sgdph, name)(rest), torch.optim.SparseAdam(table.parameters())
+    before = table.weight.detach().clone()
+    for _ in range(3):
+        ours.zero_grad(), theirs.zero_grad()
+        ours.backward(rest(table(rows)).pow(3).sum())
+        ours.step(), theirs.step()
+    assert ours.last_step.products and not torch.equal(before, table.weight)
+
+
 def test_several_processes_without_distribute_are_told(monkeypatch):
     sums = []
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)

@@ -4,6 +4,7 @@ import warnings
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -368,6 +369,30 @@ def test_gradients_from_a_compiled_module_and_curvature_from_the_uncompiled_one(
     assert all(torch.allclose(a, b, rtol=0, atol=1e-10) for a, b in zip(bits(model), bits(straight)))
     for a, b in zip(model.buffers(), straight.buffers()):  # as of one pass a step
         assert torch.allclose(a, b, atol=1e-10)
+
+
+@pytest.mark.parametrize("way", ["parts", "held"])
+def test_compiled_parts_and_what_holds_a_compiled_module_are_run_uncompiled(way):
+    torch._dynamo.reset()
+    model, straight = net(), net()
+    optimizer, reference = sgdph.SGDPH(model), sgdph.SGDPH(straight)
+    if way == "parts":
+        compiled = nn.Sequential(torch.compile(model[:3], backend="aot_eager"), model[3:])
+    else:
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        compiled = nn.parallel.DistributedDataParallel(torch.compile(model, backend="aot_eager"))
+    try:
+        for step in range(4):
+            x, y = batch(step)
+            optimizer.zero_grad()
+            sgdph.backward_compiled(optimizer, compiled, lambda m: nn.functional.cross_entropy(m(x), y))
+            optimizer.step()
+    finally:
+        if way == "held":
+            dist.destroy_process_group()
+    steps(straight, reference, reference.backward, count=4)
+    assert optimizer.last_step.products >= 1
+    assert all(torch.allclose(a, b, rtol=0, atol=1e-10) for a, b in zip(bits(model), bits(straight)))
 
 
 def test_a_compiled_module_on_the_way_is_an_error_that_says_what_to_do():

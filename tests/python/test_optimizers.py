@@ -116,6 +116,10 @@ def test_groups_have_options_of_their_own():
         optimizer.param_groups[1]["lr"] = -2
         optimizer.step()
     optimizer.param_groups[1]["lr"] = 0.5
+    with pytest.raises(ValueError, match="^SGDPH, group 1: lr must be finite and at least 0, got -2"):
+        sgdph.SGDPH([{"params": weights}, {"params": rest, "lr": -2}])
+    with pytest.raises(ValueError, match="^SGDPH: lr must be finite and at least 0, got -2"):
+        sgdph.SGDPH(model, lr=-2)
     with pytest.raises(ValueError, match="there is no option 'weight_decy'; did you mean 'weight_decay'"):
         sgdph.SGDPH([{"params": weights, "weight_decy": 1}])
     assert sgdph.SGDPH([{"params": weights, "lr_scale": 0.1, "layer": 3}]).param_groups[0]["layer"] == 3
@@ -181,13 +185,21 @@ SCHEDULERS = {
     "LinearLR": lambda o: lr_scheduler.LinearLR(o, 0.1, total_iters=4),
     "ExponentialLR": lambda o: lr_scheduler.ExponentialLR(o, 0.9),
     "LambdaLR": lambda o: lr_scheduler.LambdaLR(o, lambda step: 1 / (1 + step)),
+    "ConstantLR": lambda o: lr_scheduler.ConstantLR(o, 0.1, 2),
+    "MultiplicativeLR": lambda o: lr_scheduler.MultiplicativeLR(o, lambda step: 0.5 + 0.1 * step),
+    "ChainedScheduler": lambda o: lr_scheduler.ChainedScheduler([lr_scheduler.ConstantLR(o, 0.1, 2), lr_scheduler.ExponentialLR(o, 0.9)]),
     "PolynomialLR": lambda o: lr_scheduler.PolynomialLR(o, 6),
     "SequentialLR": lambda o: lr_scheduler.SequentialLR(
         o, [lr_scheduler.ConstantLR(o, 0.1, 2), lr_scheduler.ExponentialLR(o, 0.9)], [2]),
-    "CyclicLR": lambda o: lr_scheduler.CyclicLR(o, 0.001, 0.01, 2, cycle_momentum=False),
+    "CyclicLR": lambda o: lr_scheduler.CyclicLR(o, 0.001, 0.01, 2, cycle_momentum="beta" not in o.defaults),
     "OneCycleLR": lambda o: lr_scheduler.OneCycleLR(o, 0.1, total_steps=8, cycle_momentum="beta" not in o.defaults),
     "SWALR": lambda o: torch.optim.swa_utils.SWALR(o, swa_lr=0.05, anneal_epochs=3),
 }  # fmt: skip
+
+
+def test_no_scheduler_of_torch_is_forgotten():
+    there = {name for name, kind in vars(lr_scheduler).items() if isinstance(kind, type) and issubclass(kind, lr_scheduler.LRScheduler)}
+    assert there - {"LRScheduler", "_LRScheduler"} <= {*SCHEDULERS, "ReduceLROnPlateau"}
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)

@@ -115,8 +115,9 @@ def test_types_check_where_mypy_is(tmp_path):
     (tmp_path / "use.py").write_text(
         "import torch, sgdph\nmodel = torch.nn.Linear(2, 2)\n"
         "o = sgdph.SGDPH(model, lr=0.1, probe='hadamard')\no.backward(model(torch.ones(1, 2)).sum())\nreveal_type(o.partition())\n"
+        "kind = sgdph.optimizers['lion']\nkind(model.parameters(), lr=0.1).load_state_dict(o.state_dict())\n"
         "sgdph.SGDPH(model, probe='wrong')\nsgdph.Lion(model.parameters(), betas=(0.9, 0.99))\n"
     )
     env = {**os.environ, "MYPYPATH": str(HOME.parent)}
-    done = subprocess.run([sys.executable, "-m", "mypy", "--follow-imports=silent", str(tmp_path / "use.py")], capture_output=True, text=True, env=env)
-    assert "Partition" in done.stdout and done.stdout.count("error:") == 1 and "use.py:6" in done.stdout, done.stdout
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", str(tmp_path / "use.py")], capture_output=True, text=True, env=env)
+    assert "Partition" in done.stdout and done.stdout.count("error:") == 1 and "use.py:8" in done.stdout, done.stdout
