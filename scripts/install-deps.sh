@@ -36,12 +36,13 @@ lab="$build $gloo pkg-config zlib1g-dev nlohmann-json3-dev libcli11-dev libfmt-d
 package=""
 "${PYTHON:-python3}" -c 'import ensurepip, os, sysconfig, venv; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null ||
   package="python3-dev python3-venv"
-# From Debian 13 on the system's torch is new enough for it, and what it is built and tested with is packaged too.
+# From Debian 13 on the system's torch is new enough for it (but leaves out pybind11, which wheels contain), and what it is
+# built and tested with is packaged too.
 release=$(. /etc/os-release 2>/dev/null && echo "${ID:-} ${VERSION_ID:-testing}")
 case "${PYTHON:-$(command -v python3 || echo /usr/bin/python3)} ${TORCH:-debian} $release" in
   *" debian debian 12") ;;
   "/usr/bin/python3 debian debian "*) package="$package python3-pip python3-pytest python3-scikit-build-core \
-    python3-mypy python3-matplotlib" ;;
+    python3-mypy python3-matplotlib pybind11-dev" ;;
 esac
 
 wanted=""

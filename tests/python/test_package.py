@@ -58,15 +58,15 @@ def test_another_torch_than_it_was_built_with_is_one_sentence():
     assert torch.__version__.startswith(sgdph._built.torch_version)
 
 
-def configured(tmp_path, torch_source):
-    """What CMake says to an interpreter whose torch is this text; None: it has none."""
+def configured(tmp_path, torch_source, *words):
+    """What CMake, with these words more, says to an interpreter whose torch is this text; None: it has none."""
     if shutil.which("cmake") is None:
         cannot("there is no cmake")
     fake = tmp_path / "fake"
     fake.mkdir()
     text = "raise ImportError('No module named torch')" if torch_source is None else torch_source
     (fake / "torch.py").write_text(text)
-    command = ["cmake", "-S", str(ROOT / "python"), "-B", str(tmp_path / "build"), f"-DPython_EXECUTABLE={sys.executable}"]
+    command = ["cmake", "-S", str(ROOT / "python"), "-B", str(tmp_path / "build"), f"-DPython_EXECUTABLE={sys.executable}", *words]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(fake)}, timeout=300)
     assert done.returncode != 0
     return re.sub(r"\s+", " ", done.stderr)
@@ -81,6 +81,11 @@ def test_a_build_without_torch_names_the_flag(tmp_path):
 def test_debians_own_torch_is_refused_and_the_error_says_so(tmp_path):
     said = configured(tmp_path, "class _C: _GLIBCXX_USE_CXX11_ABI = True\n__version__ = '1.13.1'")
     assert "needs torch 2.6 or newer" in said and "has 1.13.1 (Debian 12's own python3-torch is 1.13)" in said
+
+
+def test_a_torch_without_pybind11_names_the_package(tmp_path):
+    said = configured(tmp_path, "class _C: _GLIBCXX_USE_CXX11_ABI = True\n__version__ = '2.6.0'", "-DCMAKE_IGNORE_PREFIX_PATH=/usr;/usr/local;/")
+    assert "comes without the headers of pybind11" in said and "apt-get install pybind11-dev" in said
 
 
 def test_a_source_distribution_has_all_that_the_build_reads(tmp_path):
@@ -119,5 +124,7 @@ def test_types_check_where_mypy_is(tmp_path):
         "sgdph.SGDPH(model, probe='wrong')\nsgdph.Lion(model.parameters(), betas=(0.9, 0.99))\n"
     )
     env = {**os.environ, "MYPYPATH": str(HOME.parent)}
-    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", str(tmp_path / "use.py")], capture_output=True, text=True, env=env)
+    itself = subprocess.run([sys.executable, "-m", "mypy", "-p", "sgdph"], capture_output=True, text=True, env=env, cwd=tmp_path)
+    assert itself.returncode == 0, itself.stdout
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "use.py"], capture_output=True, text=True, env=env, cwd=tmp_path)
     assert "Partition" in done.stdout and done.stdout.count("error:") == 1 and "use.py:8" in done.stdout, done.stdout
