@@ -82,8 +82,9 @@ def make_class(info: dict, base: type, module: str) -> type:
         blocks = {key: options.pop(key) for key in names if key in ("module", "blocks", "first_order") and key in options}
         self._setup(params, options, **blocks)
 
+    made: Any = __init__
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    __init__.__signature__ = inspect.Signature([own, *parameters])
+    made.__signature__ = inspect.Signature([own, *parameters])
     __init__.__annotations__ = {p.name: p.annotation for p in parameters if p.annotation is not p.empty}
     __init__.__qualname__, __init__.__module__ = f"{name}.__init__", module
     body: Dict[str, Any] = {"__init__": __init__, "__doc__": doc_of(info), "__module__": module, "_info": info, "_kind": name}

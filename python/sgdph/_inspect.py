@@ -6,7 +6,7 @@ from typing import Any, Callable, List, NamedTuple, Optional
 import torch
 from torch import nn
 
-from . import _core
+from . import _core  # type: ignore[attr-defined]
 from ._roles import Roles
 from ._tools import frozen_statistics
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, NamedTupl
 
 import torch
 
-from . import _core
+from . import _core  # type: ignore[attr-defined]
 from ._roles import Roles
 
 # Beside options, what a group may have: torch's own keys, and those of its schedulers.
@@ -114,9 +114,9 @@ class Optimizer(torch.optim.Optimizer):
         def __init__(self, params: Any, lr: Union[float, torch.Tensor] = ..., **options: Any) -> None: ...
 
     def _setup(self, params, options: dict, module=None, blocks=None, first_order=None) -> None:
-        self._core = None
-        self._view = None  # what `state` showed last
-        self._shown = {}  # the same, as it was then
+        self._core: Any = None
+        self._view: Any = None  # what `state` showed last
+        self._shown: dict = {}  # the same, as it was then
         if isinstance(params, torch.nn.Module):
             if module is None:
                 module = params
@@ -209,7 +209,7 @@ class Optimizer(torch.optim.Optimizer):
 
     def _give_names(self, group: dict) -> None:
         """Parameters without names that join ones with names, as after a module was given, get them."""
-        given = group.get("params")
+        given: Any = group.get("params")
         if not self.param_groups or "param_names" not in self.param_groups[0] or "param_names" in group or isinstance(given, set):
             return
         parameters = [given] if isinstance(given, torch.Tensor) else list(given)
@@ -270,6 +270,13 @@ class Optimizer(torch.optim.Optimizer):
             self._view, self._shown = view, {parameter: dict(fields) for parameter, fields in view.items()}
         return view
 
+    @state.setter
+    def state(self, value) -> None:
+        self._view = None
+        if self.__dict__.get("_core") is not None:
+            with _python_words(self._kind):
+                self._core.restore([(p, _without_placeholders(s)) for p, s in value.items() if isinstance(p, torch.Tensor)], None)
+
     def _was_edited(self) -> bool:
         """Whether the user has taken states out of `state` or put others in, as code that prunes parameters does."""
         view, shown = self._view, self._shown
@@ -296,13 +303,6 @@ class Optimizer(torch.optim.Optimizer):
             dtype = torch.promote_types(parameter.dtype, torch.float32)
             for key in _BLOCK_TENSORS:
                 fields.setdefault(key, torch.zeros_like(parameter, dtype=dtype, requires_grad=False))
-
-    @state.setter
-    def state(self, value) -> None:
-        self._view = None
-        if self.__dict__.get("_core") is not None:
-            with _python_words(self._kind):
-                self._core.restore([(p, _without_placeholders(s)) for p, s in value.items() if isinstance(p, torch.Tensor)], None)
 
     def _write_progress(self) -> None:
         self._sync()
@@ -527,7 +527,7 @@ class CurvatureOptimizer(Optimizer):
         self.__dict__.setdefault("_functions", {})[name] = function
         if function is None:
             return None
-        owner = weakref.ref(self)
+        owner: Any = weakref.ref(self)
         return lambda tensor: owner()._functions[name](tensor)
 
     def set_probe_source(self, source: Optional[Callable[[torch.Tensor], torch.Tensor]]) -> None:
@@ -551,7 +551,7 @@ class BlockOptimizer(CurvatureOptimizer):
     def partition(self) -> Partition:
         """Which parameters are blocks now, and why; print it."""
         self._sync()
-        return Partition(PartitionEntry(*entry[:4], _words(entry[4])) for entry in self._core.partition())
+        return Partition(PartitionEntry._make((*entry[:4], _words(entry[4]))) for entry in self._core.partition())
 
     def set_curvature_filter(self, function: Optional[Callable[[torch.Tensor], torch.Tensor]]) -> None:
         """A function applied to a block's curvature before it is inverted, for studies; None turns it off."""
@@ -597,7 +597,8 @@ def _is_slip(key: str, name: str) -> bool:
     """Whether `key` is `name` with one or two letters wrong, missing, too many or in each other's place."""
     if min(len(key), len(name)) < 4 or abs(len(key) - len(name)) > 2:
         return False
-    before, row = None, list(range(len(name) + 1))
+    before: list = []
+    row = list(range(len(name) + 1))
     for i, a in enumerate(key):
         after = [i + 1]
         for j, b in enumerate(name):
