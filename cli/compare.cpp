@@ -66,7 +66,8 @@ int run(const CompareCommand& command) {
   lab::study::CompareOptions options;
   options.sources = command.settings.sources();
   options.jobs = command.jobs;
-  return lead_ranks(options.sources.options, command.jobs, [&](const lab::RunProcess& run) {
+  const lab::dist::Facts facts{{"the command", "compare"}, {"--opts", command.optimizers}, {"--seeds", command.seeds}};
+  return lead_ranks({options.sources, facts, command.jobs}, options.sources.options, [&](const lab::RunProcess& run) {
     options.run = run;
     return run_study(command, options);
   });

@@ -86,7 +86,8 @@ int evaluate_path(const std::string& path, const SettingsOptions& given, const E
   const auto environment = lab::dist::environment();
   if (!environment.alone()) {
     group_options.timeout = lab::train::timeout_of(given.sources(), path);
-    group_options.facts = lab::train::version_facts();
+    group_options.facts = {{"the command", "eval"}, {"--weights", options.weights}};
+    group_options.facts.update(lab::train::version_facts());
   }
   lab::dist::Group group(environment, group_options);
   return lab::dist::guarded(group, [&] { return evaluate_together(path, given, options, group); });

@@ -48,7 +48,7 @@ int lead(lab::dist::Group& group, const std::function<int(const lab::RunProcess&
     if (lab::interrupted()) return end;
     if (end.exit_code == lab::dist::kLostPeers) {
       group.abandon(end.reason());
-      lab::dist::end_process(group.environment(), end.reason());
+      lab::dist::end_process(end.reason());
     }
     return end;
   };
@@ -78,20 +78,27 @@ int follow(lab::dist::Group& group) {
 
 }  // namespace
 
-int lead_ranks(lab::settings::Layer& given, int64_t jobs, const std::function<int(const lab::RunProcess& run)>& study) {
+int lead_ranks(
+    const SharedStudy& shared, lab::settings::Layer& options,
+    const std::function<int(const lab::RunProcess& run)>& study) {
   const auto environment = lab::dist::environment();
   if (environment.alone()) return study(lab::run_process);
-  if (jobs > 1) lab::fail("--jobs: ranks share one run after the other; leave it out");
-  const lab::settings::Sources sources{{}, given};
-  lab::dist::GroupOptions options;
-  options.facts = lab::train::facts_of(sources);
-  options.timeout = lab::train::timeout_of(sources);
+  if (shared.jobs > 1) lab::fail("--jobs: ranks share one run after the other; leave it out");
+  lab::dist::GroupOptions of_group;
+  of_group.facts = shared.facts;
+  of_group.facts.update(lab::train::facts_of(shared.sources));
+  of_group.timeout = lab::train::timeout_of(shared.sources);
   lab::settings::Settings scratch;
-  lab::dist::Group group(environment, options);
+  for (const auto& recipe : shared.sources.recipes) {
+    if (const auto threads = recipe.run.find("threads"); threads != recipe.run.end()) {
+      lab::settings::apply_layer(scratch, {*threads});
+    }
+  }
+  lab::dist::Group group(environment, of_group);
   return lab::dist::guarded(group, [&] {
     if (!group.is_first()) return follow(group);
     lab::train::take_environment(scratch, environment, false);
-    given.insert({"threads", {scratch.threads, "--threads"}});
+    options.insert({"threads", {scratch.threads, "--threads"}});
     return lead(group, study);
   });
 }

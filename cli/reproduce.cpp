@@ -122,7 +122,13 @@ int run(const ReproduceCommand& command) {
   auto options = options_of_command(command);
   if (!command.records.empty()) return run_from_records(command, options);
   if (command.dry_run) return run_study(command, options);
-  return lead_ranks(options.selection.options, command.jobs, [&](const lab::RunProcess& run) {
+  const lab::dist::Facts facts{
+      {"the command", "reproduce " + command.name},
+      {"--scale", command.scale},
+      {"--seeds", command.seeds},
+      {"--only", command.only}};
+  const SharedStudy shared{{{}, options.selection.options}, facts, command.jobs};
+  return lead_ranks(shared, options.selection.options, [&](const lab::RunProcess& run) {
     options.run = run;
     return run_study(command, options);
   });

@@ -4,6 +4,7 @@
 #include "base/escape.h"
 #include "base/names.h"
 #include "base/terminal.h"
+#include "dist/environment.h"
 #include "option_values.h"
 #include "settings/renamed.h"
 
@@ -72,9 +73,12 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   return fmt::format("{}; see '{} --help'", text, place);
 }
 
-/// In one line, whatever the files and names that it quotes hold.
-void say_why(const std::string& reason) {
-  lab::print(stderr, "sgdph: {}\n", lab::one_line(reason));
+/// Says why in one line, whatever the files and names that it quotes hold, to the launcher's summary too.
+int end(int code, const std::string& reason) {
+  const auto line = "sgdph: " + lab::one_line(reason);
+  lab::dist::tell_launcher(line);
+  lab::print(stderr, "{}\n", line);
+  return code;
 }
 
 int parse_and_act(int argc, char** argv) {
@@ -102,24 +106,18 @@ int run(int argc, char** argv) {
     lab::check_output_arrived();
     return code;
   } catch (const lab::WriteError& error) {
-    say_why(error.what());
-    return 1;
+    return end(1, error.what());
   } catch (const lab::UserError& error) {
-    say_why(error.what());
-    return 2;
+    return end(2, error.what());
   } catch (const std::filesystem::filesystem_error& error) {
-    say_why(fmt::format("{}: {}", error.path1().string(), error.code().message()));
-    return 1;
+    return end(1, fmt::format("{}: {}", error.path1().string(), error.code().message()));
   } catch (const std::bad_alloc&) {
-    say_why("out of memory; try a smaller --batch-size or --width, or fewer --workers");
-    return 1;
+    return end(1, "out of memory; try a smaller --batch-size or --width, or fewer --workers");
   } catch (const c10::Error& error) {
     // Not the user's mistake, or one that should have been caught before.
-    say_why(fmt::format("internal error: {}", error.what_without_backtrace()));
-    return 1;
+    return end(1, fmt::format("internal error: {}", error.what_without_backtrace()));
   } catch (const std::exception& error) {
-    say_why(fmt::format("internal error: {}", error.what()));
-    return 1;
+    return end(1, fmt::format("internal error: {}", error.what()));
   }
 }
 

@@ -188,24 +188,24 @@ Plan make_plan(
 
 lab::dist::GroupOptions group_options(const TrainOptions& options, const lab::dist::Environment& environment) {
   lab::dist::GroupOptions group;
+  group.facts = {{"the command", "train"}, {"--resume", options.resume}};
   if (options.resume.empty()) {
     auto settings = lab::settings::combine(options.settings.sources());
     lab::train::take_environment(settings, environment, options.settings.given().count("ranks") != 0);
     settings = lab::train::resolve(settings);
     group.timeout = settings.dist_timeout;
-    group.facts = lab::train::facts_of(settings);
+    group.facts.update(lab::train::facts_of(settings));
   } else {
     const auto sources = options.settings.sources();
     group.timeout = lab::train::timeout_of(sources, options.resume);
-    group.facts = lab::train::facts_of(sources);
+    group.facts.update(lab::train::facts_of(sources));
   }
-  group.facts.update(
-      {{"--output-dir", options.output_dir}, {"--resume", options.resume}, {"--dry-run", options.dry_run}});
+  group.facts.update({{"--output-dir", options.output_dir}, {"--dry-run", options.dry_run}});
   return group;
 }
 
 /// What a rank knows when everything is read.
-nlohmann::json facts_of(const lab::train::RunParts& parts) {
+lab::dist::Facts facts_of(const lab::train::RunParts& parts) {
   auto facts = lab::train::facts_of(parts.settings);
   facts.update(lab::train::facts_of(*parts.data.train, "training"));
   facts.update(lab::train::facts_of(*parts.data.test, "test"));

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <memory>
 #include <set>
+#include <utility>
 
 namespace sgdph::lab::dist {
 namespace {
@@ -67,6 +68,48 @@ bool accepts(const addrinfo& there) {
   return accepted;
 }
 
+/// Those that are up; none if they cannot be found out.
+std::vector<std::pair<std::string, std::string>> addresses_by_interface() {
+  std::vector<std::pair<std::string, std::string>> found;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return found;
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, ::freeifaddrs);
+  for (const auto* one = list; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
+    const auto family = one->ifa_addr->sa_family;
+    if (family == AF_INET) found.emplace_back(one->ifa_name, text_of(one->ifa_addr, sizeof(sockaddr_in)));
+    if (family == AF_INET6) found.emplace_back(one->ifa_name, text_of(one->ifa_addr, sizeof(sockaddr_in6)));
+  }
+  return found;
+}
+
+/// This port at all addresses of this host, while the object lives. As c10d has it: what an earlier run left waiting is
+/// no hindrance.
+class AnyAddress {
+ public:
+  AnyAddress(int family, int64_t port) : socket_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    if (socket_ < 0) return;
+    const int yes = 1;
+    ::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (family == AF_INET6) ::setsockopt(socket_, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
+    sockaddr_storage any{};
+    auto* address = reinterpret_cast<sockaddr*>(&any);
+    address->sa_family = static_cast<sa_family_t>(family);
+    set_port(*address, port);
+    bound_ = ::bind(socket_, address, family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in)) == 0;
+  }
+  ~AnyAddress() { ::close(socket_); }
+  AnyAddress(const AnyAddress&) = delete;
+  AnyAddress& operator=(const AnyAddress&) = delete;
+
+  bool bound() const { return bound_; }
+  bool listens() const { return bound_ && ::listen(socket_, 1) == 0; }
+
+ private:
+  int socket_;
+  bool bound_ = false;
+};
+
 }  // namespace
 
 std::string resolve(const std::string& host) {
@@ -103,24 +146,12 @@ int64_t free_port() {
 }
 
 bool is_taken(int64_t port) {
-  const auto cannot_bind = [](int family, const auto& address) {
-    const int socket = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (socket < 0) return false;
-    // As c10d does: what an earlier run left waiting is no hindrance.
-    const int yes = 1;
-    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    const bool taken =
-        ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 && errno == EADDRINUSE;
-    ::close(socket);
-    return taken;
+  const auto cannot_bind = [port](int family) {
+    errno = 0;
+    const AnyAddress all(family, port);
+    return !all.bound() && errno == EADDRINUSE;
   };
-  sockaddr_in four{};
-  four.sin_family = AF_INET;
-  four.sin_port = htons(static_cast<uint16_t>(port));
-  sockaddr_in6 six{};
-  six.sin6_family = AF_INET6;
-  six.sin6_port = four.sin_port;
-  return cannot_bind(AF_INET, four) || cannot_bind(AF_INET6, six);
+  return cannot_bind(AF_INET) || cannot_bind(AF_INET6);
 }
 
 bool is_listening(const std::string& host, int64_t port) {
@@ -132,6 +163,27 @@ bool is_listening(const std::string& host, int64_t port) {
   return false;
 }
 
+bool reaches_itself(const std::string& host, int64_t port) {
+  const auto found = look_up(host);
+  for (const auto* one = found.get(); one != nullptr; one = one->ai_next) {
+    const int socket = ::socket(one->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    set_port(*one->ai_addr, 0);
+    const bool own = socket >= 0 && ::bind(socket, one->ai_addr, one->ai_addrlen) == 0;
+    ::close(socket);
+    if (own) return true;
+  }
+  const AnyAddress four(AF_INET, port), six(AF_INET6, port);
+  return (four.listens() || six.listens()) && is_listening(host, port);
+}
+
+std::vector<std::string> own_addresses() {
+  std::vector<std::string> found;
+  for (const auto& [name, address] : addresses_by_interface()) {
+    if (!is_loopback(address) && address.find('%') == std::string::npos) found.push_back(address);
+  }
+  return found;
+}
+
 bool is_loopback(const std::string& address) {
   return address.rfind("127.", 0) == 0 || address == "::1";
 }
@@ -141,16 +193,9 @@ std::vector<std::string> interfaces_of(const char* text) {
 }
 
 void check_interface(const std::string& name) {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return;
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, ::freeifaddrs);
   std::set<std::string> names;
-  for (const auto* one = list; one != nullptr; one = one->ifa_next) {
-    const bool has_address =
-        one->ifa_addr != nullptr && (one->ifa_addr->sa_family == AF_INET || one->ifa_addr->sa_family == AF_INET6);
-    if (has_address && (one->ifa_flags & IFF_UP) != 0) names.insert(one->ifa_name);
-  }
-  if (names.count(name) == 0) {
+  for (const auto& one : addresses_by_interface()) names.insert(one.first);
+  if (!names.empty() && names.count(name) == 0) {
     throw std::runtime_error(fmt::format(
         "GLOO_SOCKET_IFNAME: there is no interface '{}' with an address here; there are {}", name,
         fmt::join(names, ", ")));

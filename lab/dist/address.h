@@ -16,6 +16,13 @@ std::string address_towards(const std::string& host);
 /// A port of this host that nobody has now.
 int64_t free_port();
 
+/// Of this host, without those that are for itself alone.
+std::vector<std::string> own_addresses();
+
+/// Whether what listens at this port here is found by that name. A name may lead here by way of another host, which is
+/// tried by listening for a moment.
+bool reaches_itself(const std::string& host, int64_t port);
+
 /// Whether another program has this port of this host already.
 bool is_taken(int64_t port);
 

@@ -3,10 +3,14 @@
 #include "base/error.h"
 #include "base/text.h"
 
+#include <nlohmann/json.hpp>
+
 #include <unistd.h>
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <string_view>
 
@@ -132,7 +136,6 @@ Environment read_environment(const GetVariable& get) {
     }
   }
   if (!chosen) return {};
-  chosen->error_file = variables.text("TORCHELASTIC_ERROR_FILE");
   if (chosen->alone()) return *chosen;  // as one is that torchrun goes on with when the others' hosts are lost
   read_master(*chosen, variables);
   chosen->launcher_has_store = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
@@ -142,6 +145,15 @@ Environment read_environment(const GetVariable& get) {
 
 Environment environment() {
   return read_environment([](const char* name) -> const char* { return std::getenv(name); });
+}
+
+void tell_launcher(const std::string& reason) {
+  const auto* file = std::getenv("TORCHELASTIC_ERROR_FILE");
+  if (file == nullptr || *file == '\0') return;
+  // Plain words: of a message with a traceback the agent shows the traceback only. Of several ranks it names the first.
+  const auto now =
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
+  std::ofstream(file) << nlohmann::json{{"message", reason}, {"timestamp", now.count()}}.dump();
 }
 
 std::string host_name() {

@@ -18,7 +18,6 @@ struct Environment {
   std::string launcher;             ///< for messages: "torchrun", "Open MPI"; empty if there is none
   bool launcher_has_store = false;  ///< torchrun's agent answers at `port`, not rank 0
   int64_t restarts = 0;
-  std::string error_file;  ///< where torchrun's agent looks for the reason of an end
 
   bool alone() const { return size == 1; }
 };
@@ -30,6 +29,9 @@ using GetVariable = std::function<const char*(const char* name)>;
 Environment read_environment(const GetVariable& get);
 /// Of this process.
 Environment environment();
+
+/// Why this process ends, where torchrun's agent looks for it; nothing without one.
+void tell_launcher(const std::string& reason);
 
 /// The name of this host.
 std::string host_name();

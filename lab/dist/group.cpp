@@ -26,7 +26,7 @@ Group::Group(Environment environment, const GroupOptions& options) : environment
   if (!alone()) roster_ = std::make_unique<Roster>(environment_, options.facts, milliseconds(options.timeout));
 }
 
-void Group::compare(const std::string& name, const nlohmann::json& facts) {
+void Group::compare(const std::string& name, const Facts& facts) {
   if (!alone()) roster_->compare(name, facts);
 }
 
@@ -49,7 +49,7 @@ void Group::connect(bool cuda) {
     abandon(error.what());
     throw;
   } catch (const std::exception& error) {
-    roster_->fail(error.what());
+    roster_->fail_start(error);
   }
   roster_->end_start();
 }

@@ -20,8 +20,8 @@
 namespace sgdph::lab::dist {
 
 struct GroupOptions {
-  double timeout = 300;                             ///< seconds until a silent rank is given up
-  nlohmann::json facts = nlohmann::json::object();  ///< what all ranks must agree about
+  double timeout = 300;           ///< seconds until a silent rank is given up
+  Facts facts = Facts::object();  ///< what all ranks must agree about
 };
 
 /// The processes that work together, each with a rank. A group of one serves a single process: nothing is sent, and
@@ -47,7 +47,7 @@ class Group {
   std::vector<std::string> hosts() const;
 
   /// Further facts that all ranks must agree about, which a rank does not know when it joins. Before `connect`.
-  void compare(const std::string& name, const nlohmann::json& facts);
+  void compare(const std::string& name, const Facts& facts);
 
   /// By Gloo for tensors on the CPU, or by NCCL for those on this rank's CUDA device. Collective, once.
   void connect(bool cuda = false);

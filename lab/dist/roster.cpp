@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
-#include <fstream>
 
 namespace sgdph::lab::dist {
 namespace {
@@ -29,14 +28,10 @@ std::terminate_handler usual_end = nullptr;
 
 }  // namespace
 
-void end_process(const Environment& environment, const std::string& line) {
+void end_process(const std::string& line) {
   static std::mutex once;
   once.lock();  // never given back
-  if (!environment.error_file.empty()) {
-    const nlohmann::json error{
-        {"message", {{"message", line}, {"extraInfo", {{"py_callstack", ""}, {"timestamp", "0"}}}}}};
-    std::ofstream(environment.error_file) << error.dump();
-  }
+  tell_launcher("sgdph: " + line);
   print(stderr, "{}sgdph: {}\n", over_progress(), line);
   std::fflush(nullptr);
   std::_Exit(kLostPeers);
@@ -106,7 +101,7 @@ std::string Roster::Impl::blame(Store& by, const std::string& words) {
     slowest = rank;
   }
   if (slowest < after.size()) return fmt::format("{} is behind ({})", name(static_cast<int64_t>(slowest)), words);
-  return fmt::format("the connection to another rank failed ({})", words);
+  return starting ? words : fmt::format("the connection to another rank failed ({})", words);
 }
 
 /// Each rank looks at the next one's signs of life, whether or not they meet: a collective need not notice that a rank
@@ -153,7 +148,7 @@ void Roster::Impl::work(Store& by) {
   }
 }
 
-Roster::Roster(const Environment& environment, const nlohmann::json& facts, Milliseconds timeout)
+Roster::Roster(const Environment& environment, const Facts& facts, Milliseconds timeout)
     : impl_(std::make_unique<Impl>(environment, timeout)) {
   check_built_for(environment);
   auto& self = *impl_;
@@ -206,18 +201,28 @@ Store& Roster::store() {
 
 void Roster::begin_start() {
   auto& self = *impl_;
+  self.starting = true;
   self.start_alarm = std::make_unique<Alarm>(self.patience(), [&self] {
-    std::vector<std::string> places;
-    for (const auto& member : self.members) places.push_back(member.address);
-    self.ask_for_blame(fmt::format(
-        "the ranks at {} did not connect with each other within {} s; set GLOO_SOCKET_IFNAME to the interface by which "
-        "they reach each other",
-        fmt::join(places, ", "), in_seconds(self.timeout)));
+    self.ask_for_blame(self.not_connected(fmt::format("not within {} s", in_seconds(self.timeout))));
   });
+}
+
+std::string Roster::Impl::not_connected(const std::string& words) const {
+  std::vector<std::string> places;
+  for (const auto& member : members) places.push_back(member.address);
+  return fmt::format(
+      "the ranks at {} could not connect with each other ({}); set GLOO_SOCKET_IFNAME to the interface by which they "
+      "reach each other",
+      fmt::join(places, ", "), words);
+}
+
+void Roster::fail_start(const std::exception& error) {
+  impl_->ask_for_blame(impl_->not_connected(plain(error)));
 }
 
 void Roster::end_start() {
   impl_->start_alarm.reset();
+  impl_->starting = false;
 }
 
 Milliseconds Roster::patience() const {
@@ -246,8 +251,12 @@ void Roster::Impl::ask_for_blame(const std::string& words) {
 
 void Roster::Impl::tell_own_end(const std::string& reason) {
   leaving = true;
+  // What a process of this rank said of another one stands as it is.
+  const auto prefix = self() + ": ";
+  const auto words = first_line(reason);
+  const bool of_others = words.rfind(prefix, 0) == 0;
   try {
-    tell(*store, fmt::format("{} ended: {}", name(environment.rank), first_line(reason)));
+    tell(*store, of_others ? words.substr(prefix.size()) : fmt::format("{} ended: {}", name(environment.rank), words));
   } catch (const std::exception&) {
     // They will see it by themselves.
   }

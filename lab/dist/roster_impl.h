@@ -94,6 +94,7 @@ struct Roster::Impl {
   std::unique_ptr<Store> store;  ///< of the main thread
   std::vector<Member> members;
   std::unique_ptr<Alarm> start_alarm;
+  std::atomic<bool> starting{false};  ///< the ranks connect
   std::atomic<int64_t> collectives{0};
   std::atomic<Clock::rep> answered{
       Clock::now().time_since_epoch().count()};  ///< when the store last did, to the thread
@@ -128,7 +129,7 @@ struct Roster::Impl {
   bool keeps_store() const { return environment.rank == 0 && !environment.launcher_has_store; }
   std::string keeper() const { return environment.launcher_has_store ? environment.launcher : "rank 0"; }
 
-  [[noreturn]] void end(const std::string& text) const { end_process(environment, self() + ": " + text); }
+  [[noreturn]] void end(const std::string& text) const { end_process(self() + ": " + text); }
 
   /// Tells the others why this one ends, unless somebody told them something before: then that is the reason.
   std::string tell(Store& by, std::string text) const {
@@ -162,12 +163,12 @@ struct Roster::Impl {
     return interfaces_of(interfaces).empty() ? address_towards(environment.address)
                                              : fmt::format("interface {}", interfaces);
   }
-  void join(nlohmann::json facts);
+  void join(Facts facts);
   void wait_for_listener() const;
   void open_store();
   [[noreturn]] void no_store(const std::string& words) const;
   std::string wait_at_start(const std::string& key, Clock::time_point deadline);
-  void check_same(const nlohmann::json& first, const nlohmann::json& own);
+  void check_same(const Facts& first, const Facts& own);
   std::vector<int64_t> missing(const char* what);
   [[noreturn]] void end_missing();
   void check_addresses() const;
@@ -191,6 +192,7 @@ struct Roster::Impl {
   std::vector<std::string> silent_between(const std::vector<Pulse>& before, const std::vector<Pulse>& after) const;
   std::string blame(Store& by, const std::string& words);
   [[noreturn]] void ask_for_blame(const std::string& words);
+  std::string not_connected(const std::string& words) const;
 
   static std::atomic<Impl*> present;
   /// Threads of c10d throw where nobody catches, if ranks send each other what does not fit, or a stranger anything.

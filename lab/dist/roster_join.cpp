@@ -16,9 +16,8 @@ constexpr int64_t kMostVisitors = 1 << 30;
 
 /// The first thing that two ranks do not agree about; empty if there is none.
 std::string difference(
-    const nlohmann::json& first, const nlohmann::json& other, const std::string& who_first,
-    const std::string& who_other) {
-  const auto shown = [](const nlohmann::json& facts, const std::string& key) {
+    const Facts& first, const Facts& other, const std::string& who_first, const std::string& who_other) {
+  const auto shown = [](const Facts& facts, const std::string& key) {
     return facts.contains(key) ? facts.at(key).dump() : "not set";
   };
   auto all = first;
@@ -62,6 +61,11 @@ void Roster::Impl::open_store() {
   }
   try {
     resolve(environment.address);
+    if (keeps_store() && !reaches_itself(environment.address, environment.port)) {
+      end(fmt::format(
+          "MASTER_ADDR is {}, which is not this host, where rank 0 runs; give all ranks an address of this one: {}",
+          environment.address, fmt::join(own_addresses(), ", ")));
+    }
     if (!keeps_store()) wait_for_listener();
   } catch (const std::exception& error) {
     end(fmt::format("cannot find {} ({})", keeper(), plain(error)));
@@ -104,7 +108,7 @@ void Roster::Impl::end_missing() {
 }
 
 /// Ends all ranks if this one does not agree with rank 0.
-void Roster::Impl::check_same(const nlohmann::json& first, const nlohmann::json& own) {
+void Roster::Impl::check_same(const Facts& first, const Facts& own) {
   const auto differs = difference(
       first.at("facts"), own, "rank 0 on " + first.at("host").get<std::string>(),
       fmt::format("rank {} on {}", environment.rank, host_name()));
@@ -135,7 +139,7 @@ void Roster::Impl::check_addresses() const {
       name(inside - members.begin()), inside->address, name(outside - members.begin()), outside->address));
 }
 
-void Roster::Impl::join(nlohmann::json facts) {
+void Roster::Impl::join(Facts facts) {
   const auto deadline = Clock::now() + timeout;
   open_store();
   note_answer();
@@ -152,8 +156,7 @@ void Roster::Impl::join(nlohmann::json facts) {
           "there is a rank {} at {} already; another run uses this port, or two processes have the same RANK",
           environment.rank, place()));
     }
-    const nlohmann::json own{
-        {"host", host_name()}, {"address", own_address()}, {"facts", facts}, {"timeout", timeout.count()}};
+    const Facts own{{"host", host_name()}, {"address", own_address()}, {"facts", facts}, {"timeout", timeout.count()}};
     auto list = nlohmann::json::array();
     if (environment.rank == 0) {
       store->set(key_of("member", 0), own.dump());
@@ -164,7 +167,7 @@ void Roster::Impl::join(nlohmann::json facts) {
       store->set("roster", list.dump());
     } else {
       // Who does not fit says so, and is no member.
-      const auto first = nlohmann::json::parse(wait_at_start(key_of("member", 0), deadline));
+      const auto first = Facts::parse(wait_at_start(key_of("member", 0), deadline));
       check_same(first, facts);
       set_timeout(Milliseconds(first.at("timeout").get<int64_t>()));
       store->set(key_of("member", environment.rank), own.dump());
@@ -183,12 +186,12 @@ void Roster::Impl::join(nlohmann::json facts) {
   check_addresses();
 }
 
-void Roster::compare(const std::string& name, const nlohmann::json& facts) {
+void Roster::compare(const std::string& name, const Facts& facts) {
   auto& self = *impl_;
   const auto key = "facts/" + name;
   if (self.environment.rank == 0) {
     try {
-      self.store->set(key, nlohmann::json{{"host", host_name()}, {"facts", facts}}.dump());
+      self.store->set(key, Facts{{"host", host_name()}, {"facts", facts}}.dump());
     } catch (const std::exception& error) {
       fail(plain(error));
     }
@@ -196,7 +199,7 @@ void Roster::compare(const std::string& name, const nlohmann::json& facts) {
   }
   std::optional<std::string> first;
   wait([&] { return (first = self.store->get(key)).has_value(); });
-  self.check_same(nlohmann::json::parse(*first), facts);
+  self.check_same(Facts::parse(*first), facts);
 }
 
 }  // namespace sgdph::lab::dist

@@ -43,11 +43,11 @@ void take_environment(settings::Settings& settings, const dist::Environment& env
   if (settings.device.rfind("cuda", 0) == 0) settings.device = fmt::format("cuda:{}", environment.local_rank);
 }
 
-nlohmann::json version_facts() {
+dist::Facts version_facts() {
   return {{"the version of sgdph", sgdph_version()}, {"the version of LibTorch", libtorch_version()}};
 }
 
-nlohmann::json facts_of(const settings::Settings& settings) {
+dist::Facts facts_of(const settings::Settings& settings) {
   auto copy = settings;
   auto facts = version_facts();
   for (const auto& field : settings::fields_of(copy)) {
@@ -56,25 +56,25 @@ nlohmann::json facts_of(const settings::Settings& settings) {
   return facts;
 }
 
-nlohmann::json facts_of(const settings::Sources& given) {
+dist::Facts facts_of(const settings::Sources& given) {
+  std::vector<const settings::Layer*> layers;
+  for (const auto& recipe : given.recipes) {
+    layers.push_back(&recipe.run);
+    for (const auto& [optimizer, layer] : recipe.optimizers) layers.push_back(&layer);
+  }
+  layers.push_back(&given.options);
   auto facts = version_facts();
   settings::Settings scratch;
-  const auto fields = settings::fields_of_all_optimizers(scratch);
-  const auto add = [&](const settings::Layer& layer) {
-    for (const auto& [key, one] : layer) {
-      const auto* field = settings::find_field(fields, key);
-      if (field != nullptr && must_agree(*field)) facts[flag_of(*field)] = one.value;
+  for (const auto& field : settings::fields_of_all_optimizers(scratch)) {
+    if (!must_agree(field)) continue;
+    for (const auto* layer : layers) {
+      if (const auto found = layer->find(field.key); found != layer->end()) facts[flag_of(field)] = found->second.value;
     }
-  };
-  for (const auto& recipe : given.recipes) {
-    add(recipe.run);
-    for (const auto& [optimizer, layer] : recipe.optimizers) add(layer);
   }
-  add(given.options);
   return facts;
 }
 
-nlohmann::json facts_of(const data::Dataset& images, const std::string& kind) {
+dist::Facts facts_of(const data::Dataset& images, const std::string& kind) {
   const auto shape = images.shape();
   const auto of = [&](const char* what) { return fmt::format("the {} of the {} images", what, kind); };
   return {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/dataset.h"
-#include "dist/environment.h"
+#include "dist/roster.h"
 #include "settings/recipe.h"
 
 namespace sgdph::lab::train {
@@ -13,13 +13,13 @@ namespace sgdph::lab::train {
 void take_environment(settings::Settings& settings, const dist::Environment& environment, bool ranks_given);
 
 /// What ranks must agree about: versions, and of resolved settings all that decides the result, or when ranks meet.
-nlohmann::json facts_of(const settings::Settings& settings);
+dist::Facts facts_of(const settings::Settings& settings);
 /// The same of settings as they were given.
-nlohmann::json facts_of(const settings::Sources& given);
+dist::Facts facts_of(const settings::Sources& given);
 /// What ranks must agree about in their data, which each of them reads for itself.
-nlohmann::json facts_of(const data::Dataset& images, const std::string& kind);
+dist::Facts facts_of(const data::Dataset& images, const std::string& kind);
 /// The versions alone.
-nlohmann::json version_facts();
+dist::Facts version_facts();
 
 /// Seconds until a silent rank is given up: as it was given, or as in the run at `path`, where there is one.
 double timeout_of(const settings::Sources& given, const std::string& path = "");

@@ -313,6 +313,19 @@ class Results(RankTest):
         self.assertFalse((study / "sgd-ph-seed1").exists())
 
     @support.slow
+    def test_a_lost_rank_of_a_comparison_is_named(self):
+        study = self.folder / "study"
+        words = ["compare", "--dataset", "fashion-mnist", "--data-path", self.data, "--width", "0.5", "-b", 16, "--opts",
+                 "sgdm,sgd-ph", "--epochs", 500, "--threads", 1, "--output-dir", study, "--checkpoint-every", 1, "--dist-timeout", 10]
+        processes = self.start(2, words)
+        self.wait_for_checkpoint(study / "sgdm-seed1")
+        of_rank_1 = subprocess.run(["pgrep", "-P", str(processes[1].pid)], capture_output=True, text=True).stdout.split()
+        os.kill(int(of_rank_1[0]), signal.SIGKILL)
+        ends = self.finish(processes, 60)
+        self.expect_lost(ends, f"rank 1 on {HOST} is gone or stopped")
+        self.assertNotIn("ended", ends[1][2])
+
+    @support.slow
     def test_an_experiment_is_shared_by_ranks(self):
         experiment = self.folder / "tiny.toml"
         experiment.write_text(support.experiment(width=0.25, epochs=1))
@@ -486,6 +499,26 @@ class Faults(RankTest):
         ends = self.failing_start(more=lambda rank: {"GLOO_SOCKET_IFNAME": "nosuch7"} if rank == 1 else {})
         self.expect_lost(ends, "GLOO_SOCKET_IFNAME", "'nosuch7'")
 
+    def test_an_address_of_another_host_is_named(self):
+        ends = self.failing_start("--dist-timeout", 3, more=lambda rank: {"MASTER_ADDR": "192.0.2.1"})  # of documents
+        self.expect_lost({0: ends[0]}, "MASTER_ADDR is 192.0.2.1, which is not this host")
+        self.expect_lost({1: ends[1]}, "rank 0 did not come: nobody listens at 192.0.2.1:")
+        for _, _, err in ends.values():
+            self.assertEqual(err.count("\n"), 1, err)
+
+    def test_torchrun_finds_the_reason_of_an_end(self):
+        files = [self.folder / "0.json", self.folder / "1.json"]
+        begun = int(time.time())
+        ends = self.failing_start(of_rank=lambda rank: ["--lr", "0.5"] if rank == 1 else [],
+                                  more=lambda rank: {"TORCHELASTIC_ERROR_FILE": files[rank]})
+        for rank, (_, _, err) in ends.items():
+            found = json.loads(files[rank].read_text())
+            self.assertEqual(found["message"] + "\n", err)
+            self.assertLessEqual(begun, found["timestamp"])
+            self.assertLessEqual(found["timestamp"], time.time())
+        self.run_sgdph("train", "--lr", "-1", env={**os.environ, "TORCHELASTIC_ERROR_FILE": str(files[0])})
+        self.assertIn("sgdph: --lr: lr takes a finite number", json.loads(files[0].read_text())["message"])
+
     @support.slow
     def test_a_name_that_does_not_resolve_is_named(self):
         ends = self.failing_start(more=lambda rank: {"MASTER_ADDR": "no.such.host.invalid"})
@@ -494,6 +527,26 @@ class Faults(RankTest):
     def test_ranks_with_other_options_are_told_which(self):
         ends = self.failing_start(of_rank=lambda rank: ["--lr", "0.5"] if rank == 1 else [])
         self.expect_lost(ends, "--lr is", f"rank 0 on {HOST}", f"rank 1 on {HOST}")
+
+    def test_of_many_differences_the_one_that_others_follow_from_is_told(self):
+        ends = self.failing_start(of_rank=lambda rank: ["--opt", "adam"] if rank == 1 else [])
+        self.expect_lost(ends, f'--opt is "sgdm" on rank 0 on {HOST} and "adam" on rank 1 on {HOST}')
+
+    @support.slow
+    def test_ranks_with_other_commands_are_told_which(self):
+        compare = ["compare", "--dataset", "fashion-mnist", "--data-path", self.data, "--dist-timeout", 5, "--output-dir", self.folder / "run"]
+        config = self.folder / "patience.toml"
+        config.write_text("[run]\ndist_timeout = 4\n")
+        for words, other, says in ((self.small("sgdm", 1, None, "--dist-timeout", 5), ["eval", "x", "--dist-timeout", 5], "the command is"),
+                                   ([*compare, "--opts", "sgdm"], [*compare, "--opts", "adam"], "--opts is"),
+                                   ([*compare, "--seeds", "1"], [*compare, "--seeds", "2"], "--seeds is"),
+                                   ([*compare[:5], "--config", config], None, "rank 1 of 2 did not come to")):
+            port = free_port()
+            processes = self.start(2, words, ranks=[0], port=port)
+            if other:
+                processes.update(self.start(2, other, ranks=[1], port=port))
+            self.expect_lost(self.finish(processes, 30), says)
+            self.assertFalse((self.folder / "run").exists())
 
     @support.slow
     def test_what_decides_when_ranks_meet_is_compared_too(self):
@@ -712,17 +765,24 @@ class Hosts(RankTest):
     def command_on(self, rank, words):
         return ["ip", "netns", "exec", self.names[rank], *self.command(*words)]
 
-    def start(self, size, words, **_):
+    def start(self, size, words, **more):
         port = 29500
         return {rank: subprocess.Popen(
             self.command_on(rank, words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
-            env=self.variables(rank, size, port, MASTER_ADDR="10.93.7.10")) for rank in range(size)}
+            env=self.variables(rank, size, port, MASTER_ADDR="10.93.7.10", **more)) for rank in range(size)}
 
     @support.slow
     def test_hosts_find_each_other_without_further_settings(self):
         run = self.folder / "run"
         self.together(3, *self.small("sgd-ph", 1, run, "-b", 16))
         self.assertEqual(support.records(run)[0]["ranks"], 3)
+
+    @support.slow
+    def test_an_interface_by_which_ranks_do_not_reach_each_other_is_named(self):
+        words = self.small("sgdm", 1, self.folder / "run", "--dist-timeout", 6)
+        ends = self.finish(self.start(3, words, GLOO_SOCKET_IFNAME="lo"), 40)
+        self.expect_lost(ends, "the ranks at interface lo, interface lo, interface lo could not connect with each other",
+                         "set GLOO_SOCKET_IFNAME")
 
     @support.slow
     def test_a_link_that_goes_down_ends_all_ranks_within_the_timeout(self):

@@ -93,13 +93,11 @@ TEST(Environment, ReadsWhatElseTorchrunAndSlurmSay) {
        {"LOCAL_RANK", "1"},
        {"LOCAL_WORLD_SIZE", "2"},
        {"TORCHELASTIC_USE_AGENT_STORE", "True"},
-       {"TORCHELASTIC_RESTART_COUNT", "2"},
-       {"TORCHELASTIC_ERROR_FILE", "e"}}));
+       {"TORCHELASTIC_RESTART_COUNT", "2"}}));
   EXPECT_EQ(torchrun.local_rank, 1);
   EXPECT_EQ(torchrun.local_size, 2);
   EXPECT_TRUE(torchrun.launcher_has_store);
   EXPECT_EQ(torchrun.restarts, 2);
-  EXPECT_EQ(torchrun.error_file, "e");
   const auto slurm = read(with_master(
       {{"SLURM_PROCID", "3"},
        {"SLURM_STEP_NUM_TASKS", "4"},
@@ -150,6 +148,13 @@ TEST(Address, TowardsAHostIsTheOneOfTheInterfaceInBetween) {
   EXPECT_EQ(address_towards("127.0.0.1"), "127.0.0.1");
   EXPECT_TRUE(is_loopback(address_towards("localhost")));
   EXPECT_FALSE(is_loopback("10.0.0.1"));
+}
+
+TEST(Address, OfAnotherHostDoesNotReachThisOne) {
+  const auto port = free_port();
+  for (const auto* own : {"localhost", "127.0.0.1", "127.0.0.77"}) EXPECT_TRUE(reaches_itself(own, port)) << own;
+  EXPECT_FALSE(reaches_itself("192.0.2.1", port));  // of documents
+  EXPECT_FALSE(is_taken(port));
 }
 
 TEST(Address, ANameThatDoesNotResolveIsNamed) {
