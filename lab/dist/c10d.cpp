@@ -60,9 +60,10 @@ Store::Store(const Environment& environment, Milliseconds timeout) : impl_(std::
   options.timeout = timeout;
   without_libuv(options, 0);
   auto server = c10::make_intrusive<c10d::TCPStore>(environment.address, options);
-  // What an earlier life of the processes left with torchrun's agent is not ours.
-  impl_->store =
-      c10::make_intrusive<c10d::PrefixStore>("sgdph/" + std::to_string(environment.restarts), std::move(server));
+  // What an earlier life of the processes left with torchrun's agent is not ours. Rank 0's own store has no earlier
+  // life, and agents of several hosts need not count the same: each counts the restarts that began with it.
+  const auto life = environment.launcher_has_store ? std::to_string(environment.restarts) : "0";
+  impl_->store = c10::make_intrusive<c10d::PrefixStore>("sgdph/" + life, std::move(server));
 }
 
 Store::~Store() = default;

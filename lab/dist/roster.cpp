@@ -234,7 +234,7 @@ void Roster::count() {
 }
 
 void Roster::fail(const std::string& words) {
-  impl_->ask_for_blame(words);
+  impl_->ask_for_blame(plain(words));
 }
 
 void Roster::Impl::ask_for_blame(const std::string& words) {

@@ -36,10 +36,13 @@ inline std::string first_line(const std::string& text) {
 }
 
 /// c10d's words without the place in its source before them.
-inline std::string plain(const std::exception& error) {
-  auto text = first_line(error.what());
+inline std::string plain(const std::string& words) {
+  auto text = first_line(words);
   if (text.rfind('[', 0) == 0 && text.find("] ") != std::string::npos) text = text.substr(text.find("] ") + 2);
   return text;
+}
+inline std::string plain(const std::exception& error) {
+  return plain(std::string(error.what()));
 }
 
 inline std::string key_of(const char* what, int64_t rank) {

@@ -186,6 +186,11 @@ class Results(RankTest):
         self.assertIn("a step has 32 images, 16 of each rank", said)
         self.assertEqual([r["step"] for r in support.records(run) if r["type"] == "epoch"], [8, 16, 24])
 
+    def test_ranks_meet_whose_torchruns_counted_restarts_each_for_itself(self):
+        counts = {0: {"TORCHELASTIC_RESTART_COUNT": 1}, 1: {"TORCHELASTIC_RESTART_COUNT": 2}}
+        self.together(2, *self.small("sgdm", 1, self.folder / "run", "--dist-timeout", 10),
+                      more=lambda rank: {"TORCHELASTIC_RUN_ID": "job", "TORCHELASTIC_USE_AGENT_STORE": "False", **counts[rank]})
+
     def test_torchrun_that_lost_all_hosts_but_one_goes_on_alone(self):
         run, agent = self.folder / "run", {"TORCHELASTIC_RUN_ID": "job"}
         self.together(2, *self.small("sgdm", 1, run, *self.PLAIN), more=lambda rank: agent)
@@ -689,6 +694,10 @@ class Launchers(RankTest):
         return subprocess.Popen([program, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 cwd=self.folder, env=environment, start_new_session=True, **options)
 
+    def ranks_of(self, launcher):
+        children = subprocess.run(["pgrep", "-P", str(launcher.pid)], capture_output=True, text=True).stdout.split()
+        return [int(p) for p in children if os.readlink(f"/proc/{p}/exe") == os.path.realpath(support.SGDPH)]
+
     @support.slow
     def test_torchrun_restarts_a_run_that_lost_a_rank_and_it_ends_with_the_same_bits(self):
         calm, run = self.folder / "calm", self.folder / "run"
@@ -698,8 +707,7 @@ class Launchers(RankTest):
                                  "--no_python", *self.command(*self.small("sgd-ph", 16, run, *words)))
         try:
             self.wait_for_checkpoint(run, 2, 90)
-            children = [int(p) for p in subprocess.run(["pgrep", "-P", str(launcher.pid)], capture_output=True, text=True).stdout.split()]
-            ranks = [p for p in children if os.readlink(f"/proc/{p}/exe") == os.path.realpath(support.SGDPH)]
+            ranks = self.ranks_of(launcher)
             self.assertEqual(len(ranks), 2)
             os.kill(ranks[1], signal.SIGKILL)
             out, err = launcher.communicate(timeout=200)
@@ -708,6 +716,32 @@ class Launchers(RankTest):
                 os.killpg(launcher.pid, signal.SIGKILL)
         self.assertEqual(launcher.returncode, 0, err)
         self.assertIn("continuing", out)
+        self.assertEqual((calm / "model.pt").read_bytes(), (run / "model.pt").read_bytes())
+
+    @support.slow
+    def test_torchruns_of_two_hosts_restart_a_run_that_lost_a_rank(self):
+        calm, run = self.folder / "calm", self.folder / "run"
+        words = ["-b", 16, "--checkpoint-every", 1, "--dist-timeout", 20]
+        self.together(2, *self.small("sgd-ph", 24, calm, *words))
+        meet = ["--nnodes=2", "--nproc_per_node=1", "--rdzv_backend=c10d", f"--rdzv_endpoint=127.0.0.1:{free_port()}", "--rdzv_id=job",
+                "--local_addr=127.0.0.1", "--max_restarts=4", "--monitor_interval=0.5", "--no_python"]
+        agents = [self.torchrun(f"--rdzv_conf=is_host={int(first)}", *meet, *self.command(*self.small("sgd-ph", 24, run, *words)))
+                  for first in (True, False)]
+        try:
+            for lost in (1, 0):  # the agent of the lost rank counts a restart, the other one may not
+                before = len(support.records(run)) if run.exists() else 0
+                self.wait_for_checkpoint(run, 2, 90)
+                while not (run / "log.jsonl").exists() or len(support.records(run)) <= before + 1:
+                    self.assertIsNone(agents[0].poll(), "the run ended too soon")
+                    time.sleep(0.02)
+                os.kill(self.ranks_of(agents[lost])[0], signal.SIGKILL)
+            ends = [agent.communicate(timeout=200) for agent in agents]
+        finally:
+            for agent in agents:
+                if agent.poll() is None:
+                    os.killpg(agent.pid, signal.SIGKILL)
+        self.assertEqual([agent.returncode for agent in agents], [0, 0], ends)
+        self.assertEqual("".join(out for out, _ in ends).count("continuing"), 2)
         self.assertEqual((calm / "model.pt").read_bytes(), (run / "model.pt").read_bytes())
 
     @support.slow
