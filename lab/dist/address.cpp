@@ -52,21 +52,34 @@ void set_port(sockaddr& address, int64_t port) {
   if (address.sa_family == AF_INET6) reinterpret_cast<sockaddr_in6&>(address).sin6_port = number;
 }
 
-bool accepts(const addrinfo& there) {
-  constexpr int kPatience = 2000;  // milliseconds
-  const int socket = ::socket(there.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (socket < 0) return false;
-  bool accepted = ::connect(socket, there.ai_addr, there.ai_addrlen) == 0;
-  if (!accepted && errno == EINPROGRESS) {
-    pollfd answer{socket, POLLOUT, 0};
+/// A connection, while the object lives, if one comes about soon.
+class Connection {
+ public:
+  explicit Connection(const addrinfo& there)
+      : socket_(::socket(there.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) {
+    constexpr int kPatience = 2000;  // milliseconds
+    if (socket_ < 0) return;
+    made_ = ::connect(socket_, there.ai_addr, there.ai_addrlen) == 0;
+    if (made_ || errno != EINPROGRESS) return;
     int error = 0;
     socklen_t length = sizeof error;
-    accepted = ::poll(&answer, 1, kPatience) == 1 && ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 &&
-               error == 0;
+    made_ =
+        happens(POLLOUT, kPatience) && ::getsockopt(socket_, SOL_SOCKET, SO_ERROR, &error, &length) == 0 && error == 0;
   }
-  ::close(socket);
-  return accepted;
-}
+  ~Connection() { ::close(socket_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  bool made() const { return made_; }
+  bool happens(int16_t event, int milliseconds) const {
+    pollfd one{socket_, event, 0};
+    return ::poll(&one, 1, milliseconds) == 1;
+  }
+
+ private:
+  int socket_;
+  bool made_ = false;
+};
 
 /// Those that are up; none if they cannot be found out.
 std::vector<std::pair<std::string, std::string>> addresses_by_interface() {
@@ -158,7 +171,18 @@ bool is_listening(const std::string& host, int64_t port) {
   const auto found = look_up(host);
   for (auto* one = found.get(); one != nullptr; one = one->ai_next) {
     set_port(*one->ai_addr, port);
-    if (accepts(*one)) return true;
+    if (Connection(*one).made()) return true;
+  }
+  return false;
+}
+
+bool speaks_unasked(const std::string& host, int64_t port) {
+  constexpr int kMoment = 300;  // milliseconds
+  const auto found = look_up(host);
+  for (auto* one = found.get(); one != nullptr; one = one->ai_next) {
+    set_port(*one->ai_addr, port);
+    const Connection connection(*one);
+    if (connection.made()) return connection.happens(POLLIN, kMoment);
   }
   return false;
 }

@@ -29,6 +29,9 @@ bool is_taken(int64_t port);
 /// Whether anybody listens at this port of a host. Waits for its answer a second or two at most.
 bool is_listening(const std::string& host, int64_t port);
 
+/// Whether what listens there says something, or hangs up, before it is asked: most servers that are no store of c10d.
+bool speaks_unasked(const std::string& host, int64_t port);
+
 bool is_loopback(const std::string& address);
 
 /// The variable with the interfaces to use, which c10d reads in Python only.

@@ -3,6 +3,7 @@
 #include "base/error.h"
 
 #include <ATen/Functions.h>
+#include <c10/util/Logging.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -12,6 +13,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #endif
 
+#include <cstdlib>
 #include <type_traits>
 #include <utility>
 
@@ -38,6 +40,12 @@ auto without_libuv(Options& options, int) -> decltype(void(options.useLibUV)) {
 template <class Options>
 void without_libuv(Options&, long) {}
 
+/// c10d warns in pages from 2.x on, of what ends in a line of ours. The variable is the user's to set.
+void warn_less() {
+  ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", 0);
+  c10::initLogging();
+}
+
 Wait wait_for(WorkPtr work) {
   return [work = std::move(work)] { work->wait(); };
 }
@@ -51,6 +59,7 @@ struct Store::Impl {
 };
 
 Store::Store(const Environment& environment, Milliseconds timeout) : impl_(std::make_unique<Impl>()) {
+  warn_less();
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(environment.port);
   options.isServer = environment.rank == 0 && !environment.launcher_has_store;

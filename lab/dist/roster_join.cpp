@@ -66,7 +66,11 @@ void Roster::Impl::open_store() {
           "MASTER_ADDR is {}, which is not this host, where rank 0 runs; give all ranks an address of this one: {}",
           environment.address, fmt::join(own_addresses(), ", ")));
     }
-    if (!keeps_store()) wait_for_listener();
+    if (!keeps_store()) {
+      wait_for_listener();
+      // c10d would try again and again, from 2.x on with a page of warnings each time.
+      if (speaks_unasked(environment.address, environment.port)) no_store("it speaks, or hangs up, before it is asked");
+    }
   } catch (const std::exception& error) {
     end(fmt::format("cannot find {} ({})", keeper(), plain(error)));
   }
