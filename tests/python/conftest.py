@@ -18,6 +18,19 @@ def cannot(why):
     (pytest.fail if CI else pytest.skip)(why)
 
 
+def _without_libuv() -> bool:
+    """Whether this torch was built without it, as Debian's is: ranks find each other through the older store then."""
+    try:
+        torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    except RuntimeError as error:
+        return "libuv" in str(error)
+    return False
+
+
+if _without_libuv():
+    os.environ["USE_LIBUV"] = "0"
+
+
 @pytest.fixture(autouse=True)
 def clean():
     torch.manual_seed(1)

@@ -215,9 +215,21 @@ def test_without_a_process_group_it_says_so():
 
 
 def test_the_example_runs_under_torchrun(tmp_path):
-    example = Path(__file__).parents[2] / "examples/python/ddp.py"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(example), "--steps", "12"]
+    example = [str(Path(__file__).parents[2] / "examples/python/ddp.py"), "--steps", "12"]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     env = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=env, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "ranks agree" in done.stdout
+    done = subprocess.run(launch + example, capture_output=True, text=True, timeout=300, env=env, cwd=tmp_path)
+    out, err, code = done.stdout, done.stderr, done.returncode
+    if code != 0 and "build without libuv" in err:  # a torchrun that starts nothing, as Debian 13's: what it would set, by hand
+        env.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()), WORLD_SIZE="2", LOCAL_WORLD_SIZE="2")
+        ranks = [
+            subprocess.Popen(
+                [sys.executable, *example], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+                env={**env, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            )
+            for rank in range(2)
+        ]  # fmt: skip
+        ends = [rank.communicate(timeout=300) for rank in ranks]
+        out, err, code = ends[0][0], ends[0][1] + ends[1][1], max(abs(rank.returncode) for rank in ranks)
+    assert code == 0, err[-3000:]
+    assert "ranks agree" in out
