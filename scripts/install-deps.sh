@@ -42,7 +42,7 @@ release=$(. /etc/os-release 2>/dev/null && echo "${ID:-} ${VERSION_ID:-testing}"
 case "${PYTHON:-$(command -v python3 || echo /usr/bin/python3)} ${TORCH:-debian} $release" in
   *" debian debian 12") ;;
   "/usr/bin/python3 debian debian "*) package="$package python3-pip python3-pytest python3-scikit-build-core \
-    python3-mypy python3-matplotlib pybind11-dev" ;;
+    python3-mypy python3-matplotlib python3-setuptools pybind11-dev" ;;
 esac
 
 wanted=""
