@@ -79,9 +79,9 @@ class RankTest(support.CommandTest):
                     process.kill()
         return ends
 
-    def together(self, size, *words, **options):
+    def together(self, size, *words, patience=120, **options):
         """All ranks succeed; what rank 0 said. The others say nothing."""
-        ends = self.finish(self.start(size, words, **options))
+        ends = self.finish(self.start(size, words, **options), patience)
         for rank, (code, out, err) in ends.items():
             self.assertEqual(code, 0, f"rank {rank}: {err}")
             if rank > 0:
@@ -625,7 +625,8 @@ class Faults(RankTest):
         runs, one after the other, as it takes until all faults have struck."""
         calm, wild = self.folder / "calm", self.folder / "wild"
         words = ["-b", 16, "--checkpoint-every", 1, "--dist-timeout", 4]
-        self.together(2, *self.small("sgd-ph", epochs, calm, *words))
+        patience = 120 + 10 * epochs  # with a checkpoint at each step, on a machine that may have other work
+        self.together(2, *self.small("sgd-ph", epochs, calm, *words), patience=patience)
 
         def expect_the_calm_run():
             self.assertEqual((calm / "model.pt").read_bytes(), (wild / "model.pt").read_bytes())
@@ -662,7 +663,7 @@ class Faults(RankTest):
                 shutil.rmtree(wild)
                 runs += 1
         self.assertEqual(struck, faults)
-        self.together(2, *self.small("sgd-ph", epochs, wild, *words, "--auto-resume"))
+        self.together(2, *self.small("sgd-ph", epochs, wild, *words, "--auto-resume"), patience=patience)
         expect_the_calm_run()
         print(f"{struck} faults struck {runs + 1} runs; the weights of each are those of a calm run", flush=True)
 
