@@ -1,5 +1,6 @@
 #include <sgdph/adahessian.h>
 
+#include "curvature_impl.h"
 #include "signs.h"
 
 #include <torch/types.h>
@@ -107,7 +108,7 @@ void AdaHessian::update() {
     const AdaHessianOptions* options;
   };
   std::vector<Update> updates;
-  size_t position = 0;
+  size_t position = 0, stuck = 0;
   for (auto& group : param_groups_) {
     for (auto& parameter : group.params()) {
       const auto here = position++;
@@ -131,11 +132,19 @@ void AdaHessian::update() {
       // A gradient without a graph has no curvature, which is not to say that it is zero.
       const bool usable = one.finite && one.has_graph;
       // Nothing to divide by, neither now nor from before.
-      if (!usable && !has_curvature) continue;
+      if (!usable && !has_curvature) {
+        stuck += rejected_in_a_row(parameter) == kRejectionsToNotice ? 1 : 0;
+        continue;
+      }
       updates.push_back(
           {parameter, usable ? average_over_kernel(one.estimate.abs()) : at::Tensor(),
            &static_cast<const AdaHessianOptions&>(group.options())});
     }
+  }
+  if (stuck != 0) {
+    TORCH_WARN(
+        "AdaHessian: ", stuck, " of the parameters do not move: their curvature has never been finite, and there is ",
+        "nothing to divide by; mask what the loss takes a norm or root of, where it is zero");
   }
   for (auto& [parameter, curvature, options] : updates) {
     update_parameter(parameter, curvature, state_of<AdaHessianParamState>(parameter), *options);

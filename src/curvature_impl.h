@@ -18,6 +18,9 @@ constexpr const char* kBothWays =
     "backward once, by optimizer.backward(loss), and pass BackwardOptions().measure(false) for a loss whose curvature "
     "is not to count, or inputs(...) to the other one";
 
+/// So many estimates in a row that are not finite give a notice.
+constexpr int64_t kRejectionsToNotice = 3;
+
 /// What belongs to the step under way, and is never saved, and the user's functions.
 struct SGDPH_LOCAL CurvatureOptimizer::Impl {
   Window window;

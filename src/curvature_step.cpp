@@ -14,7 +14,6 @@ namespace sgdph {
 namespace {
 
 constexpr int64_t kStepsToNotice = 20;
-constexpr int64_t kRejectionsToNotice = 3;
 
 }  // namespace
 

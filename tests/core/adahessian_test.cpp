@@ -124,6 +124,22 @@ TEST(AdaHessian, ANonFiniteEstimateIsDroppedAndTheOldOneServesOn) {
   }
 }
 
+TEST(AdaHessian, ThatParametersWithoutAFiniteCurvatureStandStillIsSaidOnce) {
+  // The norm of an empty row: a gradient of zero, and no second derivative.
+  auto x = leaf({0.7, 0.2}), other = leaf({0.3});
+  AdaHessian optimizer(Parameters{x, other}, AdaHessianOptions(0.01));
+  const auto rows = torch::tensor({{1., 1.}, {0., 0.}}, torch::kFloat64);
+  testing::internal::CaptureStderr();
+  for (int t = 0; t < 10; ++t) {
+    train_step(optimizer, [&] { return (rows * x).norm(2, {1}).sum() + other.square().sum(); });
+  }
+  const auto said = testing::internal::GetCapturedStderr();
+  const std::string notice = "1 of the parameters do not move";
+  const auto first = said.find(notice);
+  ASSERT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find(notice, first + 1), std::string::npos) << said;
+}
+
 TEST(AdaHessian, AStepWithoutCurvatureIsRefused) {
   auto x = leaf({1});
   AdaHessian optimizer(Parameters{x});
