@@ -62,8 +62,9 @@ void PartFile::put_in_place() {
 void PartFile::remove() {
   file_.reset();
   std::error_code error;
-  fs::remove(path_, error);
-  if (error) fail("cannot remove {}: {}", path_.string(), error.message());
+  do fs::remove(path_, error);
+  while (error == std::errc::interrupted);
+  if (error) fail_by(error.value(), "cannot remove {}: {}", path_.string(), error.message());
   fs::remove(origin_path_, error);
   origin_ = {};
   size_ = 0;
