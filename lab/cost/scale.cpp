@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
+#include "base/text.h"
 #include "cost/measurement.h"
 #include "models/image_model.h"
 #include "train/libtorch.h"
@@ -144,15 +145,17 @@ tables::Document readable(const ScaleReport& report) {
   const auto& step = report.step;
   tables::Document document;
   document.paragraph(fmt::format(
-      "A model, not a measurement: {} ({}), {} images a rank, {:g} Gb/s and {:g} us a hop, gradients in {} buckets.",
-      report.model, report.form, step.batch_size, report.link.gigabits, report.link.hop_microseconds, step.buckets()));
+      "A model, not a measurement: {} ({}), {} images a rank, {:g} Gb/s and {:g} us a hop, gradients in {}.",
+      report.model, report.form, step.batch_size, report.link.gigabits, report.link.hop_microseconds,
+      lab::count_text(static_cast<size_t>(step.buckets()), "bucket")));
   document.paragraph(fmt::format(
       "In it, {}: a first-order step {} ms, a Hessian product {} ms in the mean over {} blocks; {:.1f} MB of "
       "gradients, "
       "{:.1f} kB of curvature ({:.2g} %).",
-      report.measured
-          ? fmt::format("measured here ({}, {} threads, LibTorch {})", report.cpu, report.threads, report.libtorch)
-          : "as given",
+      report.measured ? fmt::format(
+                            "measured here ({}, {}, LibTorch {})", report.cpu,
+                            lab::count_text(static_cast<size_t>(report.threads), "thread"), report.libtorch)
+                      : "as given",
       milliseconds(step.seconds), milliseconds(step.product_seconds), step.blocks, step.gradient_bytes() / 1e6,
       static_cast<double>(step.block_values) * kBytesOfValue / 1e3,
       100 * static_cast<double>(step.block_values) / static_cast<double>(std::max<int64_t>(step.parameters, 1))));
