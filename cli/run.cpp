@@ -76,8 +76,8 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
 /// Says why in one line, whatever the files and names that it quotes hold, to the launcher's summary too.
 int end(int code, const std::string& reason) {
   const auto line = "sgdph: " + lab::one_line(reason);
-  lab::dist::tell_launcher(line);
   lab::print(stderr, "{}\n", line);
+  lab::dist::tell_launcher(line);
   return code;
 }
 

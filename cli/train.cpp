@@ -4,6 +4,7 @@
 #include "base/interrupt.h"
 #include "base/terminal.h"
 #include "base/text.h"
+#include "dist/environment.h"
 #include "dist/group.h"
 #include "evaluate_path.h"
 #include "models/models.h"
@@ -130,6 +131,7 @@ int conclude(
       return lab::kInterrupted;
     case lab::train::RunEnd::Diverged:
       if (speaks) lab::print(stderr, "sgdph: {}\n", trainer.message());
+      lab::dist::tell_launcher("sgdph: " + trainer.message());
       return 1;
   }
   return 1;

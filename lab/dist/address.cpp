@@ -71,12 +71,19 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   bool made() const { return made_; }
+  Unasked hears() const {
+    constexpr int kMoment = 300;  // milliseconds
+    if (!happens(POLLIN, kMoment)) return Unasked::Silent;
+    char first = 0;
+    return ::recv(socket_, &first, 1, MSG_PEEK) > 0 ? Unasked::Speaks : Unasked::HangsUp;
+  }
+
+ private:
   bool happens(int16_t event, int milliseconds) const {
     pollfd one{socket_, event, 0};
     return ::poll(&one, 1, milliseconds) == 1;
   }
 
- private:
   int socket_;
   bool made_ = false;
 };
@@ -116,7 +123,7 @@ class AnyAddress {
   AnyAddress& operator=(const AnyAddress&) = delete;
 
   bool bound() const { return bound_; }
-  bool listens() const { return bound_ && ::listen(socket_, 1) == 0; }
+  bool listens() const { return bound_ && ::listen(socket_, SOMAXCONN) == 0; }
 
  private:
   int socket_;
@@ -176,15 +183,14 @@ bool is_listening(const std::string& host, int64_t port) {
   return false;
 }
 
-bool speaks_unasked(const std::string& host, int64_t port) {
-  constexpr int kMoment = 300;  // milliseconds
+Unasked heard_unasked(const std::string& host, int64_t port) {
   const auto found = look_up(host);
   for (auto* one = found.get(); one != nullptr; one = one->ai_next) {
     set_port(*one->ai_addr, port);
     const Connection connection(*one);
-    if (connection.made()) return connection.happens(POLLIN, kMoment);
+    if (connection.made()) return connection.hears();
   }
-  return false;
+  return Unasked::HangsUp;
 }
 
 bool reaches_itself(const std::string& host, int64_t port) {
@@ -197,7 +203,8 @@ bool reaches_itself(const std::string& host, int64_t port) {
     if (own) return true;
   }
   const AnyAddress four(AF_INET, port), six(AF_INET6, port);
-  return (four.listens() || six.listens()) && is_listening(host, port);
+  const bool by_four = four.listens(), by_six = six.listens();
+  return (by_four || by_six) && is_listening(host, port);
 }
 
 std::vector<std::string> own_addresses() {

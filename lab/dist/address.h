@@ -29,8 +29,9 @@ bool is_taken(int64_t port);
 /// Whether anybody listens at this port of a host. Waits for its answer a second or two at most.
 bool is_listening(const std::string& host, int64_t port);
 
-/// Whether what listens there says something, or hangs up, before it is asked: most servers that are no store of c10d.
-bool speaks_unasked(const std::string& host, int64_t port);
+/// What listens there does before it is asked. A store of c10d is silent.
+enum class Unasked { Silent, Speaks, HangsUp };
+Unasked heard_unasked(const std::string& host, int64_t port);
 
 bool is_loopback(const std::string& address);
 

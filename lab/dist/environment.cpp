@@ -1,6 +1,7 @@
 #include "dist/environment.h"
 
 #include "base/error.h"
+#include "base/escape.h"
 #include "base/text.h"
 
 #include <nlohmann/json.hpp>
@@ -153,7 +154,7 @@ void tell_launcher(const std::string& reason) {
   // Plain words: of a message with a traceback the agent shows the traceback only. Of several ranks it names the first.
   const auto now =
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
-  std::ofstream(file) << nlohmann::json{{"message", reason}, {"timestamp", now.count()}}.dump();
+  std::ofstream(file) << nlohmann::json{{"message", as_utf8(reason)}, {"timestamp", now.count()}}.dump();
 }
 
 std::string host_name() {

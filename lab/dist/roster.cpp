@@ -1,5 +1,6 @@
 #include "dist/roster.h"
 
+#include "base/escape.h"
 #include "base/progress.h"
 #include "base/terminal.h"
 #include "dist/roster_impl.h"
@@ -30,10 +31,11 @@ std::terminate_handler usual_end = nullptr;
 
 void end_process(const std::string& line) {
   static std::mutex once;
-  once.lock();  // never given back
-  tell_launcher("sgdph: " + line);
-  print(stderr, "{}sgdph: {}\n", over_progress(), line);
+  once.lock();                                    // never given back
+  const auto shown = "sgdph: " + one_line(line);  // it may quote what another host has sent
+  print(stderr, "{}{}\n", over_progress(), shown);
   std::fflush(nullptr);
+  tell_launcher(shown);
   std::_Exit(kLostPeers);
 }
 

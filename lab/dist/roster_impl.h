@@ -169,6 +169,7 @@ struct Roster::Impl {
   void join(Facts facts);
   void wait_for_listener() const;
   void open_store();
+  void meet_store() const;
   [[noreturn]] void no_store(const std::string& words) const;
   std::string wait_at_start(const std::string& key, Clock::time_point deadline);
   void check_same(const Facts& first, const Facts& own);

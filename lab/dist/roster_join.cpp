@@ -12,6 +12,8 @@ constexpr const char* kOtherTorchrun =
     "if torchrun is of another PyTorch version than this program, set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 and use "
     "--rdzv-backend=c10d or --standalone";
 constexpr Milliseconds kFirstAnswer{20000};
+// Rank 0 listens for a moment to find itself, and what forwards to it may be there before it.
+constexpr Milliseconds kHangUps{3000};
 constexpr int64_t kMostVisitors = 1 << 30;
 
 /// The first thing that two ranks do not agree about; empty if there is none.
@@ -47,6 +49,19 @@ void Roster::Impl::wait_for_listener() const {
   }
 }
 
+/// c10d would try again and again, from 2.x on with a page of warnings each time.
+void Roster::Impl::meet_store() const {
+  const auto deadline = Clock::now() + kHangUps;
+  for (;;) {
+    wait_for_listener();
+    const auto heard = heard_unasked(environment.address, environment.port);
+    if (heard == Unasked::Silent) return;
+    if (heard == Unasked::Speaks) no_store("it speaks before it is asked");
+    if (Clock::now() > deadline) no_store("it hangs up before it is asked");
+    std::this_thread::sleep_for(Milliseconds(100));
+  }
+}
+
 void Roster::Impl::no_store(const std::string& words) const {
   end(fmt::format(
       "what listens at {} is not the store of {} ({}); {}", place(), keeper(), words,
@@ -66,11 +81,7 @@ void Roster::Impl::open_store() {
           "MASTER_ADDR is {}, which is not this host, where rank 0 runs; give all ranks an address of this one: {}",
           environment.address, fmt::join(own_addresses(), ", ")));
     }
-    if (!keeps_store()) {
-      wait_for_listener();
-      // c10d would try again and again, from 2.x on with a page of warnings each time.
-      if (speaks_unasked(environment.address, environment.port)) no_store("it speaks, or hangs up, before it is asked");
-    }
+    if (!keeps_store()) meet_store();
   } catch (const std::exception& error) {
     end(fmt::format("cannot find {} ({})", keeper(), plain(error)));
   }

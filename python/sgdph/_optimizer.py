@@ -342,7 +342,7 @@ class Optimizer(torch.optim.Optimizer):
         groups = [dict(group) for group in state.pop("param_groups")]
         progress = dict(groups[0].get(_PROGRESS, {}))
         owner = progress.pop("optimizer", None)
-        if owner != self._kind:
+        if owner not in (self._kind, type(self).__name__):  # a class derived from ours once saved its own name
             raise ValueError(
                 f"{type(self).__name__}: the state is {'of no optimizer of sgdph' if owner is None else 'that of ' + owner}; "
                 f"load one that sgdph.{self._kind} saved"

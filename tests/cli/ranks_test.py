@@ -523,6 +523,13 @@ class Faults(RankTest):
             self.assertLessEqual(found["timestamp"], time.time())
         self.run_sgdph("train", "--lr", "-1", env={**os.environ, "TORCHELASTIC_ERROR_FILE": str(files[0])})
         self.assertIn("sgdph: --lr: lr takes a finite number", json.loads(files[0].read_text())["message"])
+        # A name need not be text.
+        done = self.run_sgdph("train", "--config", "nowhere\udcff.toml", env={**os.environ, "TORCHELASTIC_ERROR_FILE": str(files[0])})
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("nowhere\ufffd.toml", json.loads(files[0].read_text())["message"])
+        diverging = self.small("sgdm", 1, self.folder / "far", "--lr", "1e30")
+        self.assertEqual(self.run_sgdph(*diverging, env={**os.environ, "TORCHELASTIC_ERROR_FILE": str(files[0])}).returncode, 1)
+        self.assertIn("the loss became", json.loads(files[0].read_text())["message"])
 
     @support.slow
     def test_a_name_that_does_not_resolve_is_named(self):
@@ -604,13 +611,15 @@ class Faults(RankTest):
 
     def test_a_mistake_of_one_rank_ends_all_with_its_words(self):
         run = self.folder / "run"
-        nowhere = self.folder / "nowhere"
+        nowhere = self.folder / "no\x1b]0;where\x07"
         words = self.small("sgdm", 1, run, "--dist-timeout", 20)
         words[words.index("--data-path"):words.index("--data-path") + 2] = []
         ends = self.finish(self.start(2, words, of_rank=lambda rank: ["--data-path", nowhere if rank == 1 else self.data]), 60)
         self.assertEqual(ends[1][0], 2, ends)
-        self.assertIn("nowhere", ends[1][2])
-        self.expect_lost({0: ends[0]}, f"rank 1 on {HOST} ended: ", "nowhere")
+        self.expect_lost({0: ends[0]}, f"rank 1 on {HOST} ended: ", "where")
+        for _, _, err in ends.values():  # nor does one rank write to the other's terminal
+            self.assertIn("\\x1b]0;where\\x07", err)
+            self.assertNotIn("\x1b]0", err)
         self.assertFalse((run / "model.pt").exists())
 
     def test_variables_that_do_not_add_up_are_refused(self):
@@ -723,17 +732,23 @@ class Launchers(RankTest):
     def test_torchruns_of_two_hosts_restart_a_run_that_lost_a_rank(self):
         calm, run = self.folder / "calm", self.folder / "run"
         words = ["-b", 16, "--checkpoint-every", 1, "--dist-timeout", 20]
-        self.together(2, *self.small("sgd-ph", 24, calm, *words))
+        self.together(2, *self.small("sgd-ph", 40, calm, *words))
         meet = ["--nnodes=2", "--nproc_per_node=1", "--rdzv_backend=c10d", f"--rdzv_endpoint=127.0.0.1:{free_port()}", "--rdzv_id=job",
                 "--local_addr=127.0.0.1", "--max_restarts=4", "--monitor_interval=0.5", "--no_python"]
-        agents = [self.torchrun(f"--rdzv_conf=is_host={int(first)}", *meet, *self.command(*self.small("sgd-ph", 24, run, *words)))
+        agents = [self.torchrun(f"--rdzv_conf=is_host={int(first)}", *meet, *self.command(*self.small("sgd-ph", 40, run, *words)))
                   for first in (True, False)]
+
+        def lines():
+            return len(support.records(run)) if (run / "log.jsonl").exists() else 0
+
         try:
             for lost in (1, 0):  # the agent of the lost rank counts a restart, the other one may not
-                before = len(support.records(run)) if run.exists() else 0
+                before = lines()
                 self.wait_for_checkpoint(run, 2, 90)
-                while not (run / "log.jsonl").exists() or len(support.records(run)) <= before + 1:
+                deadline = time.monotonic() + 90
+                while lines() <= before + 1 or not self.ranks_of(agents[lost]):
                     self.assertIsNone(agents[0].poll(), "the run ended too soon")
+                    self.assertLess(time.monotonic(), deadline, "the run does not go on")
                     time.sleep(0.02)
                 os.kill(self.ranks_of(agents[lost])[0], signal.SIGKILL)
             ends = [agent.communicate(timeout=200) for agent in agents]
