@@ -10,6 +10,7 @@
 #include "cost/measurement.h"
 #include "cost/report.h"
 
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <memory>

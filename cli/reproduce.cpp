@@ -12,6 +12,7 @@
 #include "reproduce/reproduce.h"
 #include "settings_options.h"
 
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>

@@ -9,6 +9,7 @@
 #include "settings/renamed.h"
 
 #include <c10/util/Exception.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>

@@ -45,7 +45,7 @@ fi
 echo "Building the extension (build/python/build)"
 export CCACHE_DEPEND=1 CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 "$python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --upgrade --target "$home/package" \
-  -C build-dir="$home/build" -C cmake.define.SGDPH_PYTHON_TESTS=ON . >"$home/build.log" 2>&1 ||
+  --config-settings build-dir="$home/build" --config-settings cmake.define.SGDPH_PYTHON_TESTS=ON . >"$home/build.log" 2>&1 ||
   { tail -n 60 "$home/build.log" >&2; exit 1; }
 export PYTHONPATH="$home/package:${PYTHONPATH:-}" SGDPH_GOLDEN_REPLAY="$home/build/golden_replay" PYTHONDONTWRITEBYTECODE=1
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1

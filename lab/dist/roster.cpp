@@ -5,6 +5,7 @@
 #include "base/terminal.h"
 #include "dist/roster_impl.h"
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <cstdio>

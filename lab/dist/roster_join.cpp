@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "dist/roster_impl.h"
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace sgdph::lab::dist {

@@ -10,6 +10,8 @@
 #include "report/page.h"
 #include "report/sections.h"
 
+#include <fmt/ranges.h>
+
 namespace sgdph::lab::report {
 namespace {
 

@@ -76,6 +76,15 @@ def forgotten(build, files):
             yield f"{name}: lab/CMakeLists.txt does not name it"
 
 
+def without_header(files):
+    """Debian 12's fmt has join in any of its headers, a newer one in this alone."""
+    for name in files:
+        if re.fullmatch(r".*\.(h|cpp)", name):
+            text = (ROOT / name).read_text()
+            if "fmt::join(" in text and "#include <fmt/ranges.h>" not in text:
+                yield f"{name}: fmt::join needs <fmt/ranges.h>"
+
+
 def rooms_named():
     """Of each room those that lab/CMakeLists.txt says it SEES or USES."""
     named = {}
@@ -143,7 +152,7 @@ def main():
         return SKIPPED
     files = [name for name in lines_of("git", "ls-files") if (ROOT / name).is_file()]
     findings = [*libtorch_in(rooms, headers_by_object(build)), *broken(RULES, files), *forgotten(build, files), *astray(files),
-                *through_the_wall(files), *told_otherwise(files)]
+                *through_the_wall(files), *without_header(files), *told_otherwise(files)]
     print("\n".join(findings) or f"{len(rooms)} rooms without LibTorch, {len(RULES)} rules, {len(files)} files")
     return 1 if findings else 0
 

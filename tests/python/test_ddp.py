@@ -216,7 +216,12 @@ def test_without_a_process_group_it_says_so():
 
 def test_the_example_runs_under_torchrun(tmp_path):
     example = [str(Path(__file__).parents[2] / "examples/python/ddp.py"), "--steps", "12"]
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    meet = ["--standalone"]
+    try:
+        socket.gethostbyname("localhost")
+    except OSError:  # a bare system without /etc/hosts
+        meet = ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--rdzv-id=test", "--local-addr=127.0.0.1"]
+    launch = [sys.executable, "-m", "torch.distributed.run", *meet, "--nproc-per-node=2"]
     env = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     done = subprocess.run(launch + example, capture_output=True, text=True, timeout=300, env=env, cwd=tmp_path)
     out, err, code = done.stdout, done.stderr, done.returncode
