@@ -375,8 +375,9 @@ class Lists(support.CommandTest):
 
     def test_help_names_every_option_with_its_default(self):
         text = self.succeed("train", "--help").stdout
-        for part in ("--lr-step-size", "--resume", "-b,--batch-size", "128", "--no-augment"):
+        for part in ("--lr-step-size", "--resume", "128", "--no-augment"):
             self.assertIn(part, text)
+        self.assertRegex(text, "-b, *--batch-size")  # newer CLI11 aligns them
 
     def complete(self, *words):
         completion = self.root / "completion.bash"  # made once
