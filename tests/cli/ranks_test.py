@@ -688,6 +688,15 @@ class Faults(RankTest):
         self.random_faults(50, epochs=60)
 
 
+def alone():
+    """What tells torchrun that there is no other host: it wants to find localhost, which a bare system without /etc/hosts may not."""
+    try:
+        socket.gethostbyname("localhost")
+        return ["--standalone"]
+    except OSError:
+        return ["--rdzv_backend=c10d", "--rdzv_endpoint=127.0.0.1:0", "--rdzv_id=alone", "--local_addr=127.0.0.1"]
+
+
 class Launchers(RankTest):
     def torchrun(self, *words, **options):
         wheel = Path(__file__).resolve().parents[2] / "build/wheel/venv/bin/torchrun"
@@ -695,7 +704,7 @@ class Launchers(RankTest):
         if not program:
             support.skip("torchrun is not installed", may_lack=True)
         # Debian 12's own fails with Python 3.11 before it has started anything.
-        tried = subprocess.run([program, "--standalone", "--nproc_per_node=1", "--no_python", "true"], capture_output=True, text=True,
+        tried = subprocess.run([program, *alone(), "--nproc_per_node=1", "--no_python", "true"], capture_output=True, text=True,
                                cwd=self.folder, timeout=120)
         if tried.returncode != 0:
             support.skip(f"{program} starts no program: {tried.stderr.strip().splitlines()[-1:]}", may_lack=True)
@@ -713,7 +722,7 @@ class Launchers(RankTest):
         calm, run = self.folder / "calm", self.folder / "run"
         words = ["-b", 16, "--checkpoint-every", 1, "--dist-timeout", 20]
         self.together(2, *self.small("sgd-ph", 16, calm, *words))
-        launcher = self.torchrun("--standalone", "--nnodes=1", "--nproc_per_node=2", "--max_restarts=3", "--monitor_interval=0.5",
+        launcher = self.torchrun(*alone(), "--nnodes=1", "--nproc_per_node=2", "--max_restarts=3", "--monitor_interval=0.5",
                                  "--no_python", *self.command(*self.small("sgd-ph", 16, run, *words)))
         try:
             self.wait_for_checkpoint(run, 2, 90)
