@@ -8,6 +8,11 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 import support
 
+try:
+    from google.protobuf import unknown_fields
+except ImportError:  # a version that asks the message
+    unknown_fields = None
+
 
 def crc32c(data):
     crc = 0xFFFFFFFF
@@ -44,7 +49,10 @@ def message_types():
             (2, "simple_value", kinds.TYPE_FLOAT, None))
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return message_factory.MessageFactory(pool).GetPrototype(pool.FindMessageTypeByName("tensorflow.Event"))
+    event = pool.FindMessageTypeByName("tensorflow.Event")
+    if hasattr(message_factory, "GetMessageClass"):  # from 4.22 on
+        return message_factory.GetMessageClass(event)
+    return message_factory.MessageFactory(pool).GetPrototype(event)
 
 
 Event = message_types()
@@ -59,7 +67,8 @@ def events(path):
         body = data[at + 12 : at + 12 + size]
         assert struct.unpack_from("<I", data, at + 12 + size)[0] == masked(body), "checksum of a record"
         event = Event.FromString(body)
-        assert not event.UnknownFields(), "a field that TensorBoard does not know"
+        unknown = unknown_fields.UnknownFieldSet(event) if unknown_fields else event.UnknownFields()
+        assert len(unknown) == 0, "a field that TensorBoard does not know"
         found.append(event)
         at += 16 + size
     return found

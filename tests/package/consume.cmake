@@ -47,7 +47,7 @@ set(arguments -G Ninja -S ${SOURCE_DIR}/examples -B ${WORK_DIR}/build
   "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=${FLAGS}" -DCMAKE_UNITY_BUILD=${JOINED} -DCMAKE_UNITY_BUILD_BATCH_SIZE=${JOINED_SIZE}
   -DCMAKE_PROJECT_sgdph_examples_INCLUDE=${WORK_DIR}/standard.cmake)
 if(WAY STREQUAL "find_package")
-  list(APPEND arguments "-DCMAKE_PREFIX_PATH=${prefix};${PREFIX_PATH}")
+  set(ENV{CMAKE_PREFIX_PATH} "${prefix}:${PREFIX_PATH}")  # an argument would be parted at its semicolon
 else()
   list(APPEND arguments "-DCMAKE_PREFIX_PATH=${PREFIX_PATH}" -DSGDPH_SOURCE_DIR=${SOURCE_DIR}
     -DSGDPH_WARNINGS_AS_ERRORS=ON)
